@@ -1,0 +1,1 @@
+"""Agents: how a seat asks its model for its turn."""

@@ -1,0 +1,120 @@
+"""What a reporter is given, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from coordbench.data.episode import Episode
+from coordbench.data.spec import TaskSpec
+
+__all__ = ["CellSummary", "Estimate", "Reporter", "RunView"]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A number with its interval, or None with the reason.
+
+    Attributes
+    ----------
+    low, high : float or None
+        95% interval. Both None where no interval can be given.
+    n : int
+        Episodes it rests on.
+    method : str
+        E.g. `wilson`, `t`, `bca`.
+    reason : str
+        Why `value` or the interval is None; empty otherwise.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int
+    method: str = ""
+    reason: str = ""
+
+
+class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the report.
+
+    Attributes
+    ----------
+    n_scored, n_failed, n_missing : int
+        Episodes completed; ended by infrastructure; planned but not played.
+    rewards : mapping
+        Reward name -> estimate of the mean over scored episodes.
+    metrics : mapping
+        Metric name -> estimate. `deadlock` is a rate with a Wilson interval.
+    invalid_reasons, refusal_causes : mapping
+        Counts over all decisions of scored episodes.
+    status : str
+        `complete`, `partial` (episodes missing) or `incomplete` (error share above the limit).
+    rankable : bool
+        False where not one valid action was read, or nothing was scored; `notes` says why.
+    """
+
+    cell: str
+    team: str
+    models: tuple[str, ...]
+    n: int
+    variant: str
+    agent: str
+    tool_modes: tuple[str, ...]
+    n_planned: int
+    n_scored: int
+    n_failed: int
+    n_missing: int
+    decisions: int
+    rewards: dict[str, Estimate]
+    metrics: dict[str, Estimate]
+    actions: dict[str, int]
+    invalid_reasons: dict[str, int]
+    refusal_causes: dict[str, int]
+    failure_kinds: dict[str, int]
+    input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    wall_s: float | None
+    status: str
+    rankable: bool
+    notes: tuple[str, ...] = ()
+
+
+class RunView(Protocol):
+    """A stored run, read-only."""
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        ...
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The resolved spec."""
+        ...
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest, as decoded JSON."""
+        ...
+
+    @property
+    def cells(self) -> Sequence[CellSummary]:
+        """One summary per planned cell, in plan order."""
+        ...
+
+    def episodes(self, cell: str) -> Iterator[Episode]:
+        """Episodes of one cell, streamed in index order."""
+        ...
+
+
+@runtime_checkable
+class Reporter(Protocol):
+    """Renders a run. `out` is a folder, or None for reporters that write to the terminal."""
+
+    def render(self, run: RunView, out: Path | None) -> Sequence[Path]:
+        """Write the report; return the files written."""
+        ...

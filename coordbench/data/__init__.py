@@ -1,0 +1,1 @@
+"""Plain data: specs, events, episodes, errors. Nothing here does I/O or calls a model."""

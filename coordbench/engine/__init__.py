@@ -1,0 +1,1 @@
+"""Plan, limits, and the episode loop: the only part that calls a model."""

@@ -1,0 +1,1 @@
+"""Built-in model providers: scripted policies and replay."""

@@ -1,0 +1,1 @@
+"""Finding plugins, one by one, and resolving names to offers."""

@@ -1,0 +1,1 @@
+"""From stored events to tables: aggregation and the built-in reporters."""

@@ -1,0 +1,1 @@
+"""Built-in rewards and metrics: pure functions of an episode."""

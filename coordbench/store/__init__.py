@@ -1,0 +1,1 @@
+"""Run folders: events by cell, blobs by hash, the manifest."""

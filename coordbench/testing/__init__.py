@@ -1,0 +1,1 @@
+"""Conformance checks and case replay for plugin authors."""

@@ -15,7 +15,7 @@ from coordbench.api.agents import (
     SeatView,
     Turn,
 )
-from coordbench.api.executors import EpisodeJob, EpisodeLog, Executor, Player, StopSignal
+from coordbench.api.executors import EpisodeJob, EpisodeLog, Executor, Lane, Player, StopSignal
 from coordbench.api.hookspecs import hookimpl
 from coordbench.api.models import (
     AssistantMessage,
@@ -70,6 +70,7 @@ __all__ = [
     "HeardMessage",
     "Invalid",
     "InvalidReason",
+    "Lane",
     "Message",
     "Metric",
     "ModelCaller",

@@ -9,7 +9,7 @@ import msgspec
 
 from coordbench.data.events import Event
 
-__all__ = ["EpisodeJob", "EpisodeLog", "Executor", "Player", "StopSignal"]
+__all__ = ["EpisodeJob", "EpisodeLog", "Executor", "Lane", "Player", "StopSignal"]
 
 
 class EpisodeJob(msgspec.Struct, frozen=True):
@@ -26,6 +26,23 @@ class EpisodeLog(msgspec.Struct, frozen=True):
     job: EpisodeJob
     events: tuple[Event, ...]
     blobs: dict[str, bytes]
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """Episodes of one lane share endpoints; lanes run beside each other.
+
+    Attributes
+    ----------
+    capacity : int
+        Calls that the lane's endpoints take at once.
+    weight : int
+        Calls that the episode keeps in flight at once. An executor starts the lane's next
+        episode while the weights in flight sum to less than `capacity`.
+    """
+
+    key: str
+    capacity: int
+    weight: int
 
 
 class StopSignal(Protocol):
@@ -52,6 +69,10 @@ class Player(Protocol):
 
     async def open(self) -> None:
         """Build models and agents."""
+        ...
+
+    def lane(self, job: EpisodeJob) -> Lane:
+        """Where the job runs, and how much of it."""
         ...
 
     async def play(self, job: EpisodeJob) -> EpisodeLog:

@@ -137,7 +137,9 @@ class ModelError(Exception):
 
     def record(self) -> FailureRecord:
         """The failure as it is stored."""
-        return FailureRecord(kind=self.kind, message=self.message[:2000], status=self.status)
+        return FailureRecord(
+            kind=self.kind, message=self.message[:2000], status=self.status, scope=self.scope
+        )
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -270,6 +272,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         Calls cost money or quota: a plan with such calls asks before it runs.
     tool_mode : str
         How decisions are asked for, e.g. `native`, `required`, `constrained`; part of the report.
+    price_in, price_out : float or None
+        US dollars per million input and output tokens; None: unknown (never 0 by default).
     settings : mapping
         Settings fixed by the model's name, e.g. `{"temperature": 0.2}`; they override the spec's
         sampling and are reported.
@@ -283,6 +287,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     reads_text: bool = True
     paid: bool = False
     tool_mode: str = "native"
+    price_in: float | None = None
+    price_out: float | None = None
     settings: Mapping[str, Any] = {}
 
 

@@ -42,6 +42,7 @@ FailureKind = Literal[
     "history",
     "recursion_limit",
     "agent_error",
+    "stopped",
 ]
 
 TIME_FIELDS = frozenset({"at", "latency_s", "waited_s"})
@@ -57,11 +58,19 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FailureRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An infrastructure failure: never an action, never enters the table."""
+    """An infrastructure failure: never an action, never enters the table.
+
+    Attributes
+    ----------
+    scope : str
+        What ended once the tries were used up. `cell`: no other episode of the cell can
+        succeed (key refused, quota gone); `run`: no other call at all.
+    """
 
     kind: FailureKind
     message: str
     status: int | None = None
+    scope: Literal["call", "episode", "cell", "run"] = "call"
 
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -119,10 +119,15 @@ class Limits(_Part, frozen=True, kw_only=True):
 
 
 class Team(_Part, frozen=True, kw_only=True):
-    """Which model sits where: `seats` is repeated around the table until N seats are filled."""
+    """Which model sits where: `seats` is repeated around the table until N seats are filled.
+
+    `n` and `episodes` override the task's for this team: a slow model may play fewer cells.
+    """
 
     name: str
     seats: tuple[str, ...]
+    n: tuple[Seats, ...] = ()
+    episodes: Positive | None = None
 
     def model_at(self, seat: int) -> str:
         """Name of the model at `seat` (0-based)."""

@@ -1,0 +1,68 @@
+"""What `coordbench run` plays when nothing is named."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import click
+import msgspec
+
+from coordbench.data.errors import CoordbenchError
+from coordbench.data.spec import Sampling, TaskSpec, Team
+from coordbench.plugins import Registry
+
+__all__ = ["demo_spec"]
+
+_SCRIPT_EPISODES = 30
+_LOCAL_EPISODES = 5
+_LOCAL_MAX_TOKENS = 48
+
+
+def demo_spec(spec: TaskSpec, registry: Registry, *, small: bool) -> TaskSpec:
+    """The standard task on every scripted policy and on bundled local models at the smallest N.
+
+    Parameters
+    ----------
+    small : bool
+        Whether episodes are left to this function (they are not where `--episodes` was given).
+    """
+    scripted: list[str] = []
+    local: list[str] = []
+    for registered in registry.offers("model"):
+        offer = registered.offer
+        if "scripted" in offer.traits:
+            scripted += offer.examples
+        elif "bundled" in offer.traits:
+            local += _usable(offer.examples, offer.requires, registry)
+    teams = tuple(
+        Team(
+            name=name, seats=(name,), n=(min(spec.n),), episodes=_LOCAL_EPISODES if small else None
+        )
+        for name in local
+    )
+    sampling = spec.sampling
+    if teams:
+        # A small model that misses the format rambles to the cap in every turn.
+        sampling = msgspec.structs.replace(sampling, max_tokens=_LOCAL_MAX_TOKENS)
+    assert isinstance(sampling, Sampling)
+    return msgspec.structs.replace(
+        spec,
+        models=tuple(scripted),
+        teams=teams,
+        sampling=sampling,
+        episodes=_SCRIPT_EPISODES if small else spec.episodes,
+    )
+
+
+def _usable(names: tuple[str, ...], requires: tuple[str, ...], registry: Registry) -> list[str]:
+    if any(importlib.util.find_spec(name) is None for name in requires):
+        return []
+    usable = []
+    for name in names:
+        try:
+            registry.check("model", name)
+        except CoordbenchError as error:
+            click.echo(f"note: {name} is left out: {error.message}", err=True)
+        else:
+            usable.append(name)
+    return usable

@@ -24,6 +24,7 @@ __all__ = ["CallEvent", "Caller", "SeatCaller"]
 _ENCODER = msgspec.json.Encoder()
 _BUSY = frozenset({"rate_limit", "overloaded"})
 _INSTANT_REPLIES_KEPT = 64
+_TOOL_CHARS = 120
 
 CallEvent = Callable[[ModelInfo, CallRecord, FailureRecord | None], None]
 
@@ -105,6 +106,7 @@ class Caller:
             digest = sha256(data).hexdigest()
             blobs[digest] = data
         chars = sum(len(_text_of(message)) for message in request.messages)
+        chars += sum(_TOOL_CHARS + len(tool.description) for tool in request.tools)
         started = time.perf_counter()
         waited = 0.0
         failures: list[FailureRecord] = []

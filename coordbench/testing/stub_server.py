@@ -125,7 +125,7 @@ class StubServer:
         server = await asyncio.start_server(
             self._connected, "127.0.0.1", self._port, limit=_READ_LIMIT, backlog=1024
         )
-        self.url = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._stop.wait()
         server.close()
@@ -203,7 +203,7 @@ async def _read_request(reader: asyncio.StreamReader) -> StubRequest | None:
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while True:
         size = int((await reader.readline()).split(b";")[0], 16)
         part = await reader.readexactly(size + 2)

@@ -16,7 +16,7 @@ from coordbench.api.agents import (
     Turn,
 )
 from coordbench.api.executors import EpisodeJob, EpisodeLog, Executor, Lane, Player, StopSignal
-from coordbench.api.hookspecs import hookimpl
+from coordbench.api.hookspecs import API_VERSION, hookimpl
 from coordbench.api.models import (
     AssistantMessage,
     CallContext,
@@ -47,6 +47,7 @@ from coordbench.data.events import CallRecord, FailureKind, FailureRecord, Usage
 from coordbench.data.spec import Rules, Sampling, TaskSpec
 
 __all__ = [
+    "API_VERSION",
     "Action",
     "Agent",
     "AssistantMessage",

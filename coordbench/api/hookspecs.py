@@ -23,9 +23,13 @@ from coordbench.api.offers import Offer
 from coordbench.api.reporting import Reporter
 from coordbench.api.scoring import Metric, Reward
 
-__all__ = ["GROUP", "KINDS", "hookimpl", "hookspec"]
+__all__ = ["API_VERSION", "GROUP", "KINDS", "hookimpl", "hookspec"]
 
 GROUP = "coordbench"
+API_VERSION = 1
+"""Of these hooks and of what `coordbench.api` exports. Raised when a plugin written for the
+version before would break; a plugin may require one with the keyword `coordbench-plugin-api>=1`.
+"""
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
 

@@ -32,14 +32,19 @@ class Offer(Generic[T_co]):
         Frozen, with a default for every field; decoded strictly from `key=value` pairs.
     requires : tuple of str
         Import names that `build` needs; a missing one is reported before anything is built.
+    check : callable or None
+        `check(target, options)` raises `UsageError` where `build` could not succeed here and now
+        (no key, no weights, no such file). Cheap: imports, opens and calls nothing.
     traits : frozenset of str
-        Facts the core may use: `scripted`, `deterministic`, `local`, `paid`, `target`
-        (the name needs a target).
+        Facts the core may use: `scripted`, `deterministic`, `local`, `paid`, `bundled` (its
+        examples run on this machine as installed), `target` (the name needs a target),
+        `optional-target` (it may have one). Without either of the last two, a name with a
+        target is refused.
     examples : tuple of str
         Whole names that work, for help texts: `openai/gpt-5.4,temperature=0.2`.
     """
 
-    __slots__ = ("build", "examples", "name", "options", "requires", "summary", "traits")
+    __slots__ = ("build", "check", "examples", "name", "options", "requires", "summary", "traits")
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class Offer(Generic[T_co]):
         build: Callable[[str, Any], T_co],
         options: type[msgspec.Struct] = NoOptions,
         requires: tuple[str, ...] = (),
+        check: Callable[[str, Any], None] | None = None,
         traits: frozenset[str] = frozenset(),
         examples: tuple[str, ...] = (),
     ) -> None:
@@ -57,6 +63,7 @@ class Offer(Generic[T_co]):
         self.build = build
         self.options = options
         self.requires = requires
+        self.check = check
         self.traits = traits
         self.examples = examples
 

@@ -123,15 +123,14 @@ def _template(text: str, key: Key, allowed: frozenset[str]) -> Iterator[Fault]:
                 hint="write $$ for a dollar sign",
                 needle=around,
             )
+    shown = [f"${name}" for name in sorted(allowed)]
     for name in _names(text):
         if name not in allowed:
-            needle = f"${name}" if f"${name}" in text else f"${{{name}}}"
-            nearest = did_you_mean(name, sorted(allowed))
             yield Fault(
                 key,
-                f'{dotted(key)}: unknown placeholder "${name}"{nearest}',
-                hint=f"allowed here: {', '.join(f'${known}' for known in sorted(allowed))}",
-                needle=needle,
+                f'{dotted(key)}: unknown placeholder "${name}"{did_you_mean(f"${name}", shown)}',
+                hint=f"allowed here: {', '.join(shown)}",
+                needle=f"${name}" if f"${name}" in text else f"${{{name}}}",
             )
 
 

@@ -81,6 +81,8 @@ def find_plugins() -> tuple[list[Found], list[Problem]]:
     for dist in _distributions():
         label, version = _identity(dist)
         try:
+            if dist.read_text("METADATA") is None and dist.read_text("PKG-INFO") is None:
+                raise FileNotFoundError("METADATA is missing")
             entry_points = list(dist.entry_points)
             metadata: Any = dist.metadata
             requires = (

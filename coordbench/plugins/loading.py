@@ -169,7 +169,7 @@ def _call(manager: pluggy.PluginManager, hook: str) -> list[Any]:
 
 
 def _accept(loaded: Loaded, kind: str, hook: str, offers: list[Any]) -> None:
-    counts = Counter(offer.name for offer in offers if isinstance(offer, Offer))
+    counts = Counter(str(offer.name) for offer in offers if isinstance(offer, Offer))
     for name, count in counts.items():
         if count > 1:
             loaded.add(
@@ -178,16 +178,16 @@ def _accept(loaded: Loaded, kind: str, hook: str, offers: list[Any]) -> None:
                 f'{hook} returned {count} offers named "{name}"; none of them is used',
                 "give each its own name",
                 kind=kind,
-                offer=str(name),
+                offer=name,
             )
     for offer in offers:
-        name = offer.name if isinstance(offer, Offer) else ""
+        name = str(offer.name) if isinstance(offer, Offer) else ""
         if counts[name] > 1:
             continue
         before = len(loaded.problems)
         fault = _guarded(loaded, "offer", "bad_offer", partial(offer_fault, offer), kind)
         if fault is not None:
-            loaded.add("offer", "bad_offer", f"{hook}: {fault}", kind=kind, offer=str(name))
+            loaded.add("offer", "bad_offer", f"{hook}: {fault}", kind=kind, offer=name)
         elif len(loaded.problems) == before:
             loaded.offers.append((kind, offer))
 

@@ -53,12 +53,15 @@ class RawCall(msgspec.Struct, frozen=True, omit_defaults=True):
     kind : str
         `function`; `custom` and others the request never declared; `legacy` for the old
         `function_call` field; `broken` where a client library already gave up on it.
+    form : str
+        What the wire format says arguments are: JSON `text`, or an `object`.
     """
 
     name: str | None
     arguments: Any = None
     id: str | None = None
     kind: str = "function"
+    form: Literal["text", "object"] = "text"
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from coordbench.api import (
-    Agent,
     AssistantMessage,
     Failure,
     Invalid,
     Message,
     ModelReply,
     ModelRequest,
-    NoOptions,
     SeatView,
     ToolMessage,
     Turn,
@@ -23,20 +21,16 @@ from coordbench.api import (
 )
 from coordbench.reading import read
 
-__all__ = ["build_retry_once"]
+__all__ = ["RetryOnce"]
 
 _AGAIN = "That was not exactly one valid tool call. Call one of the tools now."
 
 
-def build_retry_once(target: str, options: NoOptions) -> Agent:
-    """Build the agent."""
-    return _RetryOnce()
-
-
-class _RetryOnce:
-    """Holds no state: a seat's memory is in its view."""
+class RetryOnce:
+    """Asks once more. Holds no state: a seat's memory is in its view."""
 
     async def decide(self, views: Sequence[SeatView]) -> Sequence[Turn]:
+        """One turn per view; all seats are asked at once."""
         return await asyncio.gather(*(_turn(view) for view in views))
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from coordbench.api import EpisodeJob, EpisodeLog, Executor, NoOptions, Player, StopSignal
+from coordbench.api import EpisodeJob, EpisodeLog, Player, StopSignal
 
-__all__ = ["build_one_by_one"]
+__all__ = ["OneByOne"]
 
 _POLL_S = 0.2
 
 
-def build_one_by_one(target: str, options: NoOptions) -> Executor:
-    """Build the executor."""
-    return _OneByOne()
+class OneByOne:
+    """Plays one episode after another, in this process."""
 
-
-class _OneByOne:
     async def run(
         self,
         jobs: Sequence[EpisodeJob],
@@ -25,6 +22,7 @@ class _OneByOne:
         sink: Callable[[EpisodeLog], None],
         stop: StopSignal,
     ) -> None:
+        """Play all jobs, or as many as `stop` allows."""
         for job in jobs:
             if stop.draining:
                 return

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from coordbench.api import (
     Action,
     ModelInfo,
-    ModelProvider,
     ModelReply,
     ModelRequest,
     Observation,
@@ -16,29 +13,20 @@ from coordbench.api import (
     Usage,
 )
 
-__all__ = ["EchoOptions", "build_echo"]
+__all__ = ["Echo"]
 
 
-class EchoOptions(msgspec.Struct, frozen=True):
-    """Options of `echo`: frozen, with a default for each.
+class Echo:
+    """Always calls the first tool that the table would accept.
 
-    Attributes
+    Parameters
     ----------
     say : str
-        What it says in message rounds; nothing by default.
+        What it says in message rounds.
     """
 
-    say: str = ""
-
-
-def build_echo(target: str, options: EchoOptions) -> ModelProvider:
-    """Build the model. A provider with an SDK imports it here, and nowhere above."""
-    return _Echo(options)
-
-
-class _Echo:
-    def __init__(self, options: EchoOptions) -> None:
-        self._say = options.say
+    def __init__(self, say: str = "") -> None:
+        self._say = say
         self._info = ModelInfo(
             provider="example",
             model="echo",
@@ -48,9 +36,11 @@ class _Echo:
 
     @property
     def info(self) -> ModelInfo:
+        """What the core must know of it."""
         return self._info
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request. A provider with a network raises `ModelError` where it fails."""
         if not request.tools:
             return ModelReply(stop="stop", text=self._say, usage=Usage(0, 0))
         name = request.force or _first_accepted(request.tools, request.observation).name

@@ -6,18 +6,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from coordbench.api import CellSummary, Estimate, NoOptions, Reporter, RunView
+from coordbench.api import CellSummary, Estimate, RunView
 
-__all__ = ["build_tsv"]
-
-
-def build_tsv(target: str, options: NoOptions) -> Reporter:
-    """Build the reporter."""
-    return _Tsv()
+__all__ = ["Tsv"]
 
 
-class _Tsv:
+class Tsv:
+    """Tab-separated values, for a spreadsheet."""
+
     def render(self, run: RunView, out: Path | None) -> Sequence[Path]:
+        """Write `cells.tsv` to `out`, or print it where `out` is None."""
         text = "".join("\t".join(map(_field, row)) + "\n" for row in _rows(run.cells))
         if out is None:
             sys.stdout.write(text)

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from coordbench.api import Episode
 
-from coordbench.api import Episode, Metric, NoOptions, Reward
-
-__all__ = ["KindnessOptions", "build_first_meal", "build_kindness"]
+__all__ = ["FirstMeal", "Kindness"]
 
 
-class KindnessOptions(msgspec.Struct, frozen=True):
-    """Options of `kindness`.
+class Kindness:
+    """The share of seats fed, times `weight`."""
 
-    Attributes
-    ----------
-    weight : float
-        What a table at which everybody ate scores.
-    """
-
-    weight: float = 1.0
-
-
-def build_kindness(target: str, options: KindnessOptions) -> Reward:
-    """Build the reward."""
-    return _Kindness(options.weight)
-
-
-def build_first_meal(target: str, options: NoOptions) -> Metric:
-    """Build the metric."""
-    return _FirstMeal()
-
-
-class _Kindness:
-    def __init__(self, weight: float) -> None:
+    def __init__(self, weight: float = 1.0) -> None:
         self._weight = weight
 
     def score(self, episode: Episode) -> Mapping[str, float]:
+        """Named terms; the reward is their sum."""
         return {"fed": self._weight * episode.seats_fed / episode.n}
 
 
-class _FirstMeal:
+class FirstMeal:
+    """The round of the first meal."""
+
     def measure(self, episode: Episode) -> float | None:
-        # None is "undefined": nobody ate. A number here would flatter a table that starved.
+        """The value; None is "undefined". A number would flatter a table where nobody ate."""
         return next((float(step.round) for step in episode.steps if any(step.meals)), None)

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
 from coordbench.agents.turns import agent_failure, ask, failed_turn, turn_from
 from coordbench.api.agents import Agent, ModelResult, SeatView, Turn
-from coordbench.api.models import AssistantMessage, ChatMessage, Observation
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
+from coordbench.api.models import AssistantMessage, ChatMessage
+from coordbench.data.errors import UsageError
 
 __all__ = ["LangGraphOptions", "SeatState", "TableState", "build_langgraph"]
 
@@ -58,7 +56,6 @@ class SeatState(TypedDict):
     """
 
     place: int
-    observation: Observation
     messages: tuple[ChatMessage, ...]
     view: SeatView
 
@@ -81,7 +78,13 @@ class TableState(TypedDict):
 
 
 def build_langgraph(target: str, options: LangGraphOptions) -> Agent:
-    """Build the agent. LangGraph is imported here, and the graph compiled once."""
+    """Build the agent. LangGraph is imported here, and the graph compiled once.
+
+    Raises
+    ------
+    UsageError
+        The environment asks LangChain for a tracer it no longer has.
+    """
     return _LangGraphAgent(trace=options.trace)
 
 
@@ -111,15 +114,7 @@ class _LangGraphAgent:
         # LangGraph evaluates annotations in the module's names, where Send is not.
         async def deal(state: TableState) -> list[Any]:
             return [
-                Send(
-                    "ask",
-                    SeatState(
-                        place=place,
-                        observation=view.observation,
-                        messages=view.messages,
-                        view=view,
-                    ),
-                )
+                Send("ask", SeatState(place=place, messages=view.messages, view=view))
                 for place, view in enumerate(state["views"])
             ]
 
@@ -135,6 +130,7 @@ class _LangGraphAgent:
         # versions and can be set from outside.
         self.recursion_limit = len(self.graph.nodes)
         self.trace = trace
+        self._check_environment()
 
     async def decide(self, views: Sequence[SeatView]) -> Sequence[Turn]:
         """One turn per view, in their order."""
@@ -153,12 +149,11 @@ class _LangGraphAgent:
         self, views: tuple[SeatView, ...], results: dict[int, ModelResult]
     ) -> tuple[Turn, ...]:
         """Run the graph; `results` gets each call as it is made, also if the graph then fails."""
-        config, untraced = self._config()
         turns: tuple[Turn, ...] = ()
-        with untraced:
+        with self._tracing():
             async for update in self.graph.astream(
                 TableState(views=views, messages={}, results={}, turns=()),
-                config,
+                {"recursion_limit": self.recursion_limit},
                 stream_mode="updates",
             ):
                 if "ask" in update:
@@ -167,14 +162,20 @@ class _LangGraphAgent:
                     turns = update["read"]["turns"]
         return turns
 
-    def _config(self) -> tuple[RunnableConfig, AbstractContextManager[None]]:
-        config: RunnableConfig = {"recursion_limit": self.recursion_limit}
-        if self.trace:
-            return config, nullcontext()
-        from langchain_core.callbacks import AsyncCallbackManager
+    def _tracing(self) -> AbstractContextManager[None]:
         from langsmith import tracing_context
 
-        # A manager of our own is taken as it is; without one, LangChain makes one from the
-        # environment and traces, or raises over variables of its first version.
-        config["callbacks"] = AsyncCallbackManager([])
-        return config, tracing_context(enabled=False)
+        return nullcontext() if self.trace else tracing_context(enabled=False)
+
+    def _check_environment(self) -> None:
+        """LangChain raises over the variables of its first tracer, at every call."""
+        from langchain_core.callbacks import AsyncCallbackManager
+
+        try:
+            with self._tracing():
+                AsyncCallbackManager.configure()
+        except RuntimeError as error:
+            raise UsageError(
+                f"LangChain refuses this environment: {error}",
+                hint="unset LANGCHAIN_TRACING and LANGCHAIN_HANDLER, or use the agent direct",
+            ) from error

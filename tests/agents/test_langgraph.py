@@ -32,6 +32,7 @@ from coordbench.api import (
     ModelResult,
     RawCall,
 )
+from coordbench.data.errors import UsageError
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "provider_cases.jsonl"
 
@@ -257,15 +258,19 @@ def test_a_run_is_traced_only_where_the_agent_is_told_to(mode: str, traces: bool
     assert bool(hits) is traces
 
 
-def test_variables_of_old_tracing_break_nothing() -> None:
-    assert play("plain", LANGCHAIN_TRACING="true") == "['Decision', 'Decision', 'Decision']"
+def test_a_tracer_that_langchain_no_longer_has_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LANGCHAIN_TRACING", "true")
+    with pytest.raises(UsageError, match="unset LANGCHAIN_TRACING"):
+        agent()
 
 
 def test_importing_the_agents_imports_no_langgraph() -> None:
     code = (
         "import sys, coordbench.agents.direct, coordbench.agents.langgraph\n"
         "heavy = {'langgraph', 'langchain_core', 'langsmith', 'numpy', 'scipy'}\n"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))))\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60

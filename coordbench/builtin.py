@@ -14,7 +14,7 @@ from coordbench.api.offers import Offer
 from coordbench.api.reporting import Reporter
 from coordbench.api.scoring import Metric, Reward
 from coordbench.models.replay import ReplayOptions, build_replay
-from coordbench.models.script import POLICIES, ScriptOptions, build_script
+from coordbench.models.script import POLICIES, build_script
 from coordbench.scoring.metrics import METRICS
 from coordbench.scoring.study import StudyOptions, build_study
 
@@ -38,7 +38,6 @@ def coordbench_models() -> list[Offer[ModelProvider]]:
             "script",
             "scripted policies: " + ", ".join(POLICIES),
             build=build_script,
-            options=ScriptOptions,
             traits=frozenset({"scripted", "deterministic", "local", "target"}),
             examples=tuple(f"script/{policy}" for policy in POLICIES),
         ),

@@ -24,6 +24,10 @@ def names(registry: Registry, kind: str) -> set[str]:
     return {item.offer.name for item in registry.offers(kind)}
 
 
+def needs(requirement: str) -> str:
+    return f"Requires-Dist: {requirement}\n"
+
+
 @pytest.fixture
 def good(site: Site) -> Site:
     """A site that already holds a sound plugin, which must keep working."""
@@ -154,6 +158,17 @@ def test_versions_that_hold_are_no_problem(site: Site, headers: str) -> None:
     registry = Registry.load()
     assert not problems_of(registry, "fine")
     assert "fine" in names(registry, "metric")
+
+
+def test_a_development_version_satisfies_what_its_number_satisfies(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordbench.plugins.requirements.__version__", "0.9.0.dev3")
+    site.add("cb-fine", {"fine": "cb_fine"}, {"cb_fine": GOOD}, headers=needs("coordbench>=0.8"))
+    site.add("cb-next", {"next": "cb_next"}, {"cb_next": GOOD}, headers=needs("coordbench>=0.9"))
+    registry = Registry.load()
+    assert not problems_of(registry, "fine")
+    assert "0.9.0.dev3" in problem_of(registry, "next").error
 
 
 @pytest.mark.parametrize(
@@ -361,6 +376,29 @@ def test_of_two_versions_the_first_on_the_path_counts(site: Site, tmp_path: Path
     found = [item.found for item in registry.plugins if item.found.dist == "cb-twice"]
     assert [(item.plugin, item.version) for item in found] == [("new", "0.2")]
     assert not problems_of(registry, "old")
+
+
+def test_a_copy_further_back_is_not_loaded_for_what_the_first_no_longer_has(
+    site: Site, tmp_path: Path
+) -> None:
+    older = Site(tmp_path / "older")
+    sys.path.append(str(older.path))
+    older.add("cb-twice", {"old": "cb_gone_long_ago"}, version="0.1")
+    site.add("cb-twice", {"command": "cb_twice"}, version="0.2", group="console_scripts")
+    registry = Registry.load()
+    assert not [item for item in registry.plugins if item.found.dist == "cb-twice"]
+    assert not problems_of(registry, "old")
+
+
+def test_what_is_wrong_with_a_distribution_is_said_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = site.add("cb-torn", {"torn": "cb_torn"})
+    (torn / "entry_points.txt").write_text("[coordbench]\nno value here\n", encoding="utf-8")
+    link = site.path.parent / "lib64"
+    link.symlink_to(site.path, target_is_directory=True)
+    monkeypatch.syspath_prepend(str(link))
+    assert len(problems_of(Registry.load(), "cb-torn")) == 1
 
 
 def test_one_object_under_two_names_is_loaded_once(site: Site) -> None:

@@ -46,6 +46,7 @@ from coordbench.plugins import Name, parse_name, render_name
             'sum,terms=[study, "paper,variance=0"],scale=2',
             Name("sum", options=(("terms", ("study", "paper,variance=0")), ("scale", "2"))),
         ),
+        ('grid,rows=["a]b","c"]', Name("grid", options=(("rows", ("a]b", "c")),))),
         ("sum,terms=[]", Name("sum", options=(("terms", ()),))),
         ("grid,rows=[[1,2],[3]]", Name("grid", options=(("rows", (("1", "2"), ("3",))),))),
         ("  study  ", Name("study")),

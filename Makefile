@@ -24,7 +24,7 @@ lint: $(STAMPS)/test
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade "pip>=24"
+	$(PIP) install --upgrade "pip>=25.1"
 
 $(STAMPS)/demo: $(BIN)/python pyproject.toml plugins/coordbench-llamacpp/pyproject.toml
 	$(PIP) install -e . -e plugins/coordbench-llamacpp

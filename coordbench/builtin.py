@@ -87,9 +87,7 @@ def coordbench_rewards() -> list[Offer[Reward]]:
 @hookimpl
 def coordbench_metrics() -> list[Offer[Metric]]:
     """The standard metrics."""
-    return [
-        Offer(name, summary, build=build) for name, (summary, build) in METRICS.items()
-    ]
+    return [Offer(name, summary, build=build) for name, (summary, build) in METRICS.items()]
 
 
 @hookimpl

@@ -48,6 +48,11 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
         Reward name -> estimate of the mean over scored episodes.
     metrics : mapping
         Metric name -> estimate. `deadlock` is a rate with a Wilson interval.
+    terms : mapping
+        Reward name -> mean of each of its terms.
+    deadlock_bounds : tuple of float or None
+        Lowest and highest deadlock rate, had the failed episodes all gone one way; None where
+        none failed.
     invalid_reasons, refusal_causes : mapping
         Counts over all decisions of scored episodes.
     status : str
@@ -70,6 +75,8 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int
     rewards: dict[str, Estimate]
     metrics: dict[str, Estimate]
+    terms: dict[str, dict[str, float]]
+    deadlock_bounds: tuple[float, float] | None
     actions: dict[str, int]
     invalid_reasons: dict[str, int]
     refusal_causes: dict[str, int]

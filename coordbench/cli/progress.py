@@ -208,11 +208,9 @@ def _bars(console: Console) -> Progress:
 
 
 def _tokens(episode: Episode) -> int:
-    total = 0
-    for holder in (*episode.turns, *episode.messages):
-        for call in holder.calls:
-            total += (call.usage.input_tokens or 0) + (call.usage.output_tokens or 0)
-    return total
+    return sum(
+        (call.usage.input_tokens or 0) + (call.usage.output_tokens or 0) for call in episode.calls
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -85,6 +85,14 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def deadlocked(self) -> bool:
         """Whether a deadlock occurred."""
         return self.deadlock_round is not None
+
+    @property
+    def calls(self) -> Iterator[CallRecord]:
+        """Every call made for the episode, those of messages and of failed turns included."""
+        for turn in self.turns:
+            yield from turn.calls
+        for message in self.messages:
+            yield from message.calls
 
     @cached_property
     def total_meals(self) -> int:

@@ -16,6 +16,7 @@ from coordbench.data.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
+    FailureKind,
     FailureRecord,
     MessageSent,
     TableStepped,
@@ -61,7 +62,8 @@ async def play_episode(
     except asyncio.CancelledError:
         episode.end_early("stopped", "interrupt", "interrupted")
     except Exception as error:  # a plugin's agent must not end the run
-        kind = "recursion_limit" if type(error).__name__ == "GraphRecursionError" else "agent_error"
+        limit = type(error).__name__ == "GraphRecursionError"
+        kind = "recursion_limit" if limit else "agent_error"
         episode.end_early("failed", kind, f"the agent raised {type(error).__name__}: {error}")
     return EpisodeLog(job=job, events=tuple(episode.events), blobs=episode.blobs)
 
@@ -329,7 +331,7 @@ class _Episode:
     def _log_unclaimed(
         self, seat: int, calls: tuple[CallRecord, ...], reason: str, detail: str
     ) -> None:
-        kind = "stopped" if reason == "interrupt" else "agent_error"
+        kind: FailureKind = "stopped" if reason == "interrupt" else "agent_error"
         self.events.append(
             TurnTaken(
                 episode=self.job.episode,

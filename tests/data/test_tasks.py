@@ -10,6 +10,7 @@ from coordbench.data.decode import load_task
 from coordbench.data.errors import SpecError, UnknownNameError
 from coordbench.data.suggest import did_you_mean, nearest
 from coordbench.data.tasks import find_task, shipped_tasks
+from coordbench.tables.optimum import fewest_rounds
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +88,13 @@ def test_every_shipped_task_is_valid_and_names_its_choices(name: str) -> None:
     assert spec.agent == "langgraph"
     assert len(spec.choices) >= 10
     assert all(question and reading for question, reading in spec.choices.items())
+
+
+def test_a_perfect_team_can_feed_everyone_twice_in_the_standard_task() -> None:
+    spec = load_task("dining_philosophers")
+    fewest = {n: fewest_rounds(n, 2, spec.rules) for n in spec.n}
+    assert fewest == {5: 10, 10: 8, 15: 10}
+    assert all(spec.rules.rounds >= rounds for rounds in fewest.values())
 
 
 def test_the_replica_plays_as_the_study_did() -> None:

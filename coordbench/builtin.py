@@ -14,7 +14,7 @@ from coordbench.api.offers import Offer
 from coordbench.api.reporting import Reporter
 from coordbench.api.scoring import Metric, Reward
 from coordbench.models.replay import ReplayOptions, build_replay
-from coordbench.models.script import POLICIES, build_script
+from coordbench.models.script import POLICIES, build_script, check_script
 from coordbench.scoring.metrics import METRICS
 from coordbench.scoring.study import StudyOptions, build_study
 
@@ -38,6 +38,7 @@ def coordbench_models() -> list[Offer[ModelProvider]]:
             "script",
             "scripted policies: " + ", ".join(POLICIES),
             build=build_script,
+            check=check_script,
             traits=frozenset({"scripted", "deterministic", "local", "target"}),
             examples=tuple(f"script/{policy}" for policy in POLICIES),
         ),

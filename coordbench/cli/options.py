@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from coordbench.data.decode import load_task, spec_with
 from coordbench.data.errors import UsageError
 from coordbench.data.spec import TaskSpec
 from coordbench.plugins import Registry
@@ -75,6 +74,8 @@ def task_spec(
     agent: str | None,
 ) -> TaskSpec:
     """The task with the command line's changes."""
+    from coordbench.data.decode import load_task, spec_with
+
     spec = load_task(task or STANDARD_TASK)
     if len(set(sizes)) != len(sizes):
         raise UsageError("--n names a table size twice")

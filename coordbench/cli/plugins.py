@@ -60,3 +60,5 @@ def _print_table(described: list[PluginDescription]) -> None:
     for item in described:
         for problem in item.problems:
             console.print(f"problem: {problem}", style="yellow", markup=False, highlight=False)
+        for warning in item.warnings:
+            console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)

@@ -134,7 +134,7 @@ def estimate_cell(cell: Cell, plan: Plan, models: dict[str, ModelProvider]) -> C
 
 
 def _resolved(team: Team, registry: Registry) -> Team:
-    seats = tuple(registry.resolve("model", seat).canonical_name for seat in team.seats)
+    seats = tuple(registry.check("model", seat).canonical_name for seat in team.seats)
     name = seats[0] if team.name == team.seats[0] and len(seats) == 1 else team.name
     return msgspec.structs.replace(team, name=name, seats=seats)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from coordbench.api.models import CallContext, ModelError, ModelInfo, ModelReply, ModelRequest
 from coordbench.data.errors import CoordbenchError, UsageError
 from coordbench.data.events import CallRecord, FailureRecord, MessageSent, TurnTaken
-from coordbench.store import StoredRun, find_run
+
+if TYPE_CHECKING:
+    from coordbench.store import StoredRun
 
 __all__ = ["ReplayOptions", "build_replay"]
 
@@ -50,6 +54,9 @@ def build_replay(target: str, options: ReplayOptions) -> ReplayModel:
     UsageError
         There is no such run or cell, or several cells could answer.
     """
+    # Imported here: listing what is installed must stay fast.
+    from coordbench.store import StoredRun, find_run
+
     stored = StoredRun.open(find_run(target or "latest"))
     if options.cell:
         stored.cell(options.cell)

@@ -17,7 +17,7 @@ from coordbench.data.events import Usage
 from coordbench.tables.draws import mix64
 from coordbench.tables.optimum import fair_schedule
 
-__all__ = ["POLICIES", "Policy", "build_script"]
+__all__ = ["POLICIES", "Policy", "build_script", "check_script"]
 
 Policy = Callable[[Observation, int], Action | None]
 """(observation, seed) -> action; None answers without a call."""
@@ -107,6 +107,20 @@ POLICIES: dict[str, Policy] = {
 """Name -> policy."""
 
 
+def check_script(target: str, options: NoOptions) -> None:
+    """Refuse a policy that does not exist.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    if target not in POLICIES:
+        near = difflib.get_close_matches(target, POLICIES, n=1)
+        said = f"no scripted policy {target!r}" if target else "script needs a policy"
+        hint = f"did you mean script/{near[0]}? " if near else ""
+        raise UnknownNameError(said, hint=f"{hint}policies: {', '.join(POLICIES)}")
+
+
 def build_script(target: str, options: NoOptions) -> ScriptedModel:
     """Build `script/<policy>`.
 
@@ -115,11 +129,7 @@ def build_script(target: str, options: NoOptions) -> ScriptedModel:
     UnknownNameError
         There is no such policy.
     """
-    if target not in POLICIES:
-        near = difflib.get_close_matches(target, POLICIES, n=1)
-        said = f"no scripted policy {target!r}" if target else "script needs a policy"
-        hint = f"did you mean script/{near[0]}? " if near else ""
-        raise UnknownNameError(said, hint=f"{hint}policies: {', '.join(POLICIES)}")
+    check_script(target, options)
     return ScriptedModel(target)
 
 

@@ -36,14 +36,16 @@ def think(request: ModelRequest, number: int) -> ModelReply:
 
 
 def caller_of(model: FakeModel, budget: BudgetLimits | None = None, **limits: object) -> Caller:
-    values = {"max_wait_s": 0.05, "tries": 4, "timeout_s": 5.0} | limits
-    return Caller(model, Limiter(8), Budget(budget or BudgetLimits()), Limits(**values))
+    values = msgspec.structs.replace(Limits(max_wait_s=0.05, tries=4, timeout_s=5.0), **limits)
+    return Caller(model, Limiter(8), Budget(budget or BudgetLimits()), values)
 
 
 async def test_a_clean_call_keeps_prompt_reply_and_usage() -> None:
     blobs: dict[str, bytes] = {}
     result = await caller_of(FakeModel(think)).call(REQUEST, blobs)
     assert result.failure is None
+    assert result.record.prompt is not None
+    assert result.record.reply is not None
     assert blobs[result.record.prompt] == b"your turn"
     stored = msgspec.json.decode(blobs[result.record.reply], type=ModelReply)
     assert stored == result.reply

@@ -15,6 +15,7 @@ from coordbench.api import (
     EpisodeLog,
     ModelReply,
     ModelRequest,
+    Observation,
     Rules,
     SeatView,
     Turn,
@@ -26,6 +27,10 @@ from coordbench.engine.budget import BudgetLimits
 
 RULES = Rules(rounds=6)
 LEFT_FIRST = ("pick-up-left", "pick-up-right", "eat", "put-down-left", "put-down-right", "think")
+
+
+def think(request: ModelRequest, number: int) -> ModelReply:
+    return call_of(request, "think")
 
 
 def always(action: str) -> FakeModel:
@@ -90,9 +95,10 @@ async def test_sequential_seats_see_what_was_done_before_them() -> None:
 
 
 async def test_a_seat_is_never_shown_more_than_its_own_two_forks() -> None:
-    views = []
+    views: list[Observation] = []
 
     def answer(request: ModelRequest, number: int) -> ModelReply:
+        assert request.observation is not None
         views.append(request.observation)
         return call_of(request, "think")
 
@@ -112,7 +118,7 @@ async def test_an_invalid_reply_does_nothing_and_is_not_think() -> None:
 
 
 async def test_a_failure_ends_the_episode_unscored_and_never_reaches_the_table() -> None:
-    bad = FakeModel(failing("server_error", 99, lambda request, number: None))
+    bad = FakeModel(failing("server_error", 99, think))
     log = await play(cell_of(3, RULES), [always("think"), bad, always("think")])
     episode = folded(log)
     assert (episode.status, episode.reason, episode.scored) == ("failed", "server_error", False)
@@ -120,7 +126,7 @@ async def test_a_failure_ends_the_episode_unscored_and_never_reaches_the_table()
 
 
 async def test_calls_paid_for_beside_a_failure_are_all_logged() -> None:
-    bad = FakeModel(failing("rate_limit", 99, lambda request, number: None))
+    bad = FakeModel(failing("rate_limit", 99, think))
     log = await play(cell_of(3, RULES), [always("think"), bad, always("eat")])
     turns = [event for event in log.events if isinstance(event, TurnTaken)]
     assert [turn.seat for turn in turns] == [0, 1, 2]

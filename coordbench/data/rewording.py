@@ -96,7 +96,7 @@ def _unknown(key: Key, name: str, owner: type[msgspec.Struct] | None, in_task: b
     known = _fields(owner)
     where = f" in [{dotted(key)}]" if key else ""
     match = did_you_mean(name, known)
-    hint = f"known keys: {', '.join(known)}"
+    hint = "" if match else f"known keys: {', '.join(known)}"
     homes = _homes(name) if in_task else []
     if homes:
         hint = f'"{name}" belongs {" or ".join(homes)}'

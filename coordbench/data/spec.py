@@ -159,7 +159,8 @@ class TaskSpec(_Part, frozen=True, kw_only=True):
     primary : str
         The outcome a comparison is about: `reward` (the first one) or a metric's name.
     agent : str
-        Offer name of the agent that LLMs act through.
+        Offer name of the agent that models act through. `auto`: `langgraph`, and `direct` where
+        all seats are scripted.
     choices : mapping
         Where the source is silent: the question, and the reading taken.
     """
@@ -174,7 +175,7 @@ class TaskSpec(_Part, frozen=True, kw_only=True):
     seed: Count = 0
     models: tuple[str, ...] = ()
     teams: tuple[Team, ...] = ()
-    agent: str = "langgraph"
+    agent: str = "auto"
     rewards: tuple[str, ...] = ("study",)
     metrics: tuple[str, ...] = ()
     primary: str = "reward"

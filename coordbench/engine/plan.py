@@ -20,7 +20,7 @@ __all__ = ["CellEstimate", "estimate_cell", "make_plan"]
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=-]+")
 _LONGEST_SLUG = 80
 _CHARS_PER_TOKEN = 4.0
-_DIRECT = "direct"
+_AUTO = "auto"
 
 
 class CellEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,8 @@ def make_plan(spec: TaskSpec, registry: Registry, models: Sequence[str] = ()) ->
             f"task {spec.name!r} names no model",
             hint="name one or more: --model script/random --model openai/gpt-5.4",
         )
-    registry.resolve("agent", spec.agent)
+    if spec.agent != _AUTO:
+        registry.check("agent", spec.agent)
     for reward in spec.rewards:
         registry.resolve("reward", reward)
     for metric in spec.metrics:
@@ -140,13 +141,13 @@ def _resolved(team: Team, registry: Registry) -> Team:
 
 
 def _agent_of(team: Team, spec: TaskSpec, registry: Registry) -> str:
-    """Scripted teams act directly: an agent graph around them would only cost time."""
+    if spec.agent != _AUTO:
+        return registry.resolve("agent", spec.agent).canonical_name
+    # An agent graph around scripted policies would only cost time.
     scripted = all(
         "scripted" in registry.resolve("model", seat).registered.offer.traits for seat in team.seats
     )
-    if scripted and spec.agent == "langgraph":
-        return _DIRECT
-    return registry.resolve("agent", spec.agent).canonical_name
+    return "direct" if scripted else "langgraph"
 
 
 def _cell_id(team: Team, n: int, variant: str) -> str:

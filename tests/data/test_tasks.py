@@ -85,7 +85,7 @@ def test_every_shipped_task_is_valid_and_names_its_choices(name: str) -> None:
     assert spec.name == name
     assert spec.n == (5, 10, 15)
     assert spec.episodes == 30
-    assert spec.agent == "langgraph"
+    assert spec.agent == "auto"
     assert len(spec.choices) >= 10
     assert all(question and reading for question, reading in spec.choices.items())
 

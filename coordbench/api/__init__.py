@@ -38,7 +38,7 @@ from coordbench.api.models import (
     UserMessage,
 )
 from coordbench.api.offers import NoOptions, Offer
-from coordbench.api.reporting import CellSummary, Estimate, Reporter, RunView
+from coordbench.api.reporting import CellSummary, Estimate, Reporter, RunView, SeatSummary
 from coordbench.api.scoring import Metric, Reward
 from coordbench.data.actions import Action, Cause, Effect, InvalidReason
 from coordbench.data.episode import Episode, SeatTurn
@@ -93,6 +93,7 @@ __all__ = [
     "RunView",
     "Sampling",
     "Scope",
+    "SeatSummary",
     "SeatTurn",
     "SeatView",
     "StopReason",

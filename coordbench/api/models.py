@@ -275,8 +275,11 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         Calls cost money or quota: a plan with such calls asks before it runs.
     tool_mode : str
         How decisions are asked for, e.g. `native`, `required`, `constrained`; part of the report.
-    price_in, price_out : float or None
-        US dollars per million input and output tokens; None: unknown (never 0 by default).
+    price_in, price_out, price_cached : float or None
+        US dollars per million input, output and cached input tokens, where the model's name
+        gives them; None: the core looks the price up, and it may stay unknown (never 0).
+    requests_per_minute, tokens_per_minute : float or None
+        The endpoint's rate limits, where known; None: no limit of ours.
     settings : mapping
         Settings fixed by the model's name, e.g. `{"temperature": 0.2}`; they override the spec's
         sampling and are reported.
@@ -292,6 +295,9 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     tool_mode: str = "native"
     price_in: float | None = None
     price_out: float | None = None
+    price_cached: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     settings: Mapping[str, Any] = {}
 
 

@@ -11,7 +11,7 @@ import msgspec
 from coordbench.data.episode import Episode
 from coordbench.data.spec import TaskSpec
 
-__all__ = ["CellSummary", "Estimate", "Reporter", "RunView"]
+__all__ = ["CellSummary", "Estimate", "Reporter", "RunView", "SeatSummary"]
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +37,26 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class SeatSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One seat of a cell, over its scored episodes.
+
+    Attributes
+    ----------
+    meals : float
+        Mean meals an episode.
+    invalid, think, unchanged : float or None
+        Shares of the seat's turns; None without turns.
+    """
+
+    seat: int
+    model: str
+    meals: float
+    turns: int
+    invalid: float | None
+    think: float | None
+    unchanged: float | None
+
+
 class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the report.
 
@@ -55,6 +75,10 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
         none failed.
     invalid_reasons, refusal_causes : mapping
         Counts over all decisions of scored episodes.
+    cost : float or None
+        US dollars of all calls made; None where a price or a usage is unknown.
+    seats : tuple of SeatSummary
+        Per seat, where different models share the table.
     status : str
         `complete`, `partial` (episodes missing) or `incomplete` (error share above the limit).
     rankable : bool
@@ -85,8 +109,10 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int | None
     calls: int
     wall_s: float | None
+    cost: float | None
     status: str
     rankable: bool
+    seats: tuple[SeatSummary, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -17,6 +17,7 @@ __all__ = ["cli", "main"]
 _COMMANDS = {
     "run": "Play a task with one or more models and report.",
     "plan": "Print what a run would play and take, and stop.",
+    "check": "Check models before a run: key, tools, settings, price.",
     "report": "Render the report of a stored run.",
     "plugins": "List what is installed, and what is wrong with it.",
 }

@@ -8,13 +8,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from coordbench.api.models import ModelProvider
+from coordbench.api.models import ModelInfo
 from coordbench.cli.console import out_console
 from coordbench.cli.demo import demo_spec
 from coordbench.cli.options import load_registry, plugin_options, task_options, task_spec
 from coordbench.data.errors import CoordbenchError
 from coordbench.data.plan import Plan
 from coordbench.engine.plan import estimate_cell, make_plan
+from coordbench.engine.prices import priced
 
 __all__ = ["command", "print_plan"]
 
@@ -53,20 +54,20 @@ def command(
     if not spec.models and not spec.teams:
         spec = demo_spec(spec, registry, small=episodes is None)
     plan = make_plan(spec, registry)
-    built: dict[str, ModelProvider] = {}
+    infos: dict[str, ModelInfo] = {}
     notes: list[str] = []
     for name in dict.fromkeys(seat for cell in plan.cells for seat in cell.seats):
         try:
-            built[name] = registry.build("model", name)
+            infos[name] = priced(registry.build("model", name).info)
         except CoordbenchError as error:
             notes.append(f"{name}: {error}")
     console = out_console()
-    print_plan(plan, built, console)
+    print_plan(plan, infos, console)
     for note in notes:
         console.print(f"note: {note}", markup=False)
 
 
-def print_plan(plan: Plan, models: Mapping[str, ModelProvider], console: Console) -> None:
+def print_plan(plan: Plan, infos: Mapping[str, ModelInfo], console: Console) -> None:
     """Print one row per cell and the totals."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("cell", overflow="fold")
@@ -75,7 +76,7 @@ def print_plan(plan: Plan, models: Mapping[str, ModelProvider], console: Console
     calls = tokens_in = tokens_out = 0
     cost: float | None = 0.0
     for cell in plan.cells:
-        estimate = estimate_cell(cell, plan, dict(models))
+        estimate = estimate_cell(cell, plan, infos)
         calls += estimate.calls
         tokens_in += estimate.input_tokens
         tokens_out += estimate.output_tokens

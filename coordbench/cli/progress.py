@@ -209,7 +209,8 @@ def _bars(console: Console) -> Progress:
 
 def _tokens(episode: Episode) -> int:
     return sum(
-        (call.usage.input_tokens or 0) + (call.usage.output_tokens or 0) for call in episode.calls
+        (call.usage.input_tokens or 0) + (call.usage.output_tokens or 0)
+        for _, call in episode.calls
     )
 
 

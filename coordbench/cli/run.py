@@ -18,8 +18,11 @@ from coordbench.cli.report import render_report
 from coordbench.data.errors import ExitCode, UsageError
 from coordbench.data.plan import Plan
 from coordbench.engine.budget import BudgetLimits
+from coordbench.engine.cache import default_cache_path
 from coordbench.engine.plan import make_plan
 from coordbench.engine.player import CorePlayer
+from coordbench.engine.preflight import check_models
+from coordbench.engine.prompts import tools_for
 from coordbench.engine.run import (
     RunOutcome,
     all_jobs,
@@ -56,6 +59,13 @@ Examples:
 @click.option("--max-calls", type=click.IntRange(min=1), help="Stop before one call more.")
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Stop before it could be exceeded.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="In US dollars.")
+@click.option("--cache", is_flag=True, help="Answer a repeated call from the reply cache.")
+@click.option(
+    "--cache-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the reply cache; implies --cache.",
+)
+@click.option("--no-preflight", is_flag=True, help="Do not try each tool once per model first.")
 @click.option("--yes", is_flag=True, help="Do not ask before paid calls.")
 @plugin_options
 def command(
@@ -72,6 +82,9 @@ def command(
     max_calls: int | None,
     max_tokens: int | None,
     max_cost: float | None,
+    cache: bool,
+    cache_file: Path | None,
+    no_preflight: bool,
     yes: bool,
     no_plugin: tuple[str, ...],
 ) -> int:
@@ -119,6 +132,8 @@ def command(
         executor_name=executor,
         budget=BudgetLimits(calls=max_calls, tokens=max_tokens, cost=max_cost),
         ask=not yes,
+        cache=(cache_file or default_cache_path()) if cache or cache_file else None,
+        preflight=not no_preflight,
     )
     try:
         path, outcome = asyncio.run(session.play(out, writer))
@@ -142,6 +157,8 @@ class _Run:
         executor_name: str,
         budget: BudgetLimits,
         ask: bool,
+        cache: Path | None,
+        preflight: bool,
     ) -> None:
         self.plan = plan
         self.jobs = jobs
@@ -151,7 +168,10 @@ class _Run:
         self.reward = registry.build("reward", plan.spec.rewards[0])
         self.ask = ask
         self.writer: RunWriter | None = None
-        self.player = CorePlayer(plan, disabled=disabled, registry=registry, budget=budget)
+        self.preflight = preflight
+        self.player = CorePlayer(
+            plan, disabled=disabled, registry=registry, budget=budget, cache=cache
+        )
         self.progress = RunProgress(plan, done, self.reward, self.player.windows)
         self.player.on_call = self.progress.called
 
@@ -161,6 +181,8 @@ class _Run:
         try:
             await self.player.open()
             self._check_paid()
+            if self.preflight:
+                await self._check_models()
             if self.writer is None:
                 problems = [str(problem) for problem in self.registry.problems]
                 manifest = new_manifest(self.plan, registry_records(self.registry), problems)
@@ -179,11 +201,25 @@ class _Run:
         finally:
             await self.player.aclose()
 
+    async def _check_models(self) -> None:
+        spec = self.plan.spec
+        checks = await check_models(self.player.callers(), tools_for(spec.prompt), spec.sampling)
+        for check in checks:
+            lines = check.lines()
+            if check.failure is not None:
+                raise UsageError(
+                    f"{check.name} failed its preflight: {lines[0]}",
+                    hint="look closer: coordbench check MODEL; or go on: --no-preflight",
+                )
+            self.player.notes[check.name] = lines
+            for line in lines:
+                self.progress.note(f"{check.name}: {line}")
+
     def _say_where(self, path: Path) -> None:
         click.echo(f"run folder: {path} ({len(self.jobs)} episodes to play)", err=True)
 
     def _check_paid(self) -> None:
-        infos = {name: model.info for name, model in self.player.models().items()}
+        infos = self.player.infos()
         paid = [name for name, info in infos.items() if info.paid]
         if self.player.budget_limits.cost is not None:
             unpriced = [
@@ -198,7 +234,7 @@ class _Run:
                 )
         if not paid or not self.ask:
             return
-        print_plan(self.plan, self.player.models(), err_console())
+        print_plan(self.plan, infos, err_console())
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{', '.join(paid)} cost money and nobody is here to ask",

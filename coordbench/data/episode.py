@@ -87,12 +87,14 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.deadlock_round is not None
 
     @property
-    def calls(self) -> Iterator[CallRecord]:
-        """Every call made for the episode, those of messages and of failed turns included."""
+    def calls(self) -> Iterator[tuple[int, CallRecord]]:
+        """(seat, call) of every call made, those of messages and of failed turns included."""
         for turn in self.turns:
-            yield from turn.calls
+            for call in turn.calls:
+                yield turn.seat, call
         for message in self.messages:
-            yield from message.calls
+            for call in message.calls:
+                yield message.seat, call
 
     @cached_property
     def total_meals(self) -> int:

@@ -34,17 +34,23 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     asked, sent : mapping
         Settings asked for, and as they went out. `differences` names each setting that was
         dropped or changed; a cell with differences says so in the report.
+    notes : tuple of str
+        What the preflight found, e.g. tools that could not be called.
     """
 
     provider: str
     model: str
     tool_mode: str
     paid: bool
+    price_in: float | None = None
+    price_out: float | None = None
+    price_cached: float | None = None
     settings: dict[str, Any] = {}
     served: tuple[str, ...] = ()
     asked: dict[str, Any] = {}
     sent: dict[str, Any] = {}
     differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

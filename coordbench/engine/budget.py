@@ -6,8 +6,9 @@ import msgspec
 
 from coordbench.api.models import ModelInfo
 from coordbench.data.events import Usage
+from coordbench.engine.prices import call_cost
 
-__all__ = ["Budget", "BudgetLimits", "Reservation", "call_cost"]
+__all__ = ["Budget", "BudgetLimits", "Reservation"]
 
 _DIGITS_PER_TOKEN = 3.0
 
@@ -31,17 +32,6 @@ class Reservation(msgspec.Struct, frozen=True):
 
     tokens: int
     cost: float
-
-
-def call_cost(info: ModelInfo, usage: Usage) -> float | None:
-    """Price of one call in US dollars; None where price or usage is unknown."""
-    if not info.paid:
-        return 0.0
-    if info.price_in is None or info.price_out is None:
-        return None
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return (usage.input_tokens * info.price_in + usage.output_tokens * info.price_out) / 1e6
 
 
 class Budget:

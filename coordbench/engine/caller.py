@@ -16,7 +16,10 @@ from coordbench.api.models import ModelError, ModelInfo, ModelProvider, ModelRep
 from coordbench.data.events import CallRecord, FailureRecord
 from coordbench.data.spec import Limits
 from coordbench.engine.budget import Budget
+from coordbench.engine.cache import ReplyCache
 from coordbench.engine.limiter import Limiter
+from coordbench.engine.prices import priced
+from coordbench.engine.rates import RateLimits
 from coordbench.engine.redact import redact_failure
 
 __all__ = ["CallEvent", "Caller", "SeatCaller"]
@@ -43,6 +46,12 @@ class Caller:
         Time-out, tries and longest wait of the spec.
     on_call : callable or None
         Told of every call once it ended.
+    name : str
+        The model's name in the plan.
+    rates : RateLimits or None
+        Shared by all models of one endpoint.
+    cache : ReplyCache or None
+        Asked before every call, where given.
     """
 
     def __init__(
@@ -52,10 +61,17 @@ class Caller:
         budget: Budget,
         limits: Limits,
         on_call: CallEvent | None = None,
+        *,
+        name: str = "",
+        rates: RateLimits | None = None,
+        cache: ReplyCache | None = None,
     ) -> None:
         self.model = model
-        self.info = model.info
+        self.name = name
+        self.info = priced(model.info)
         self.limiter = limiter
+        self.rates = rates or RateLimits(None, None)
+        self.cache = cache
         self.budget = budget
         self.limits = limits
         self.on_call = on_call
@@ -105,6 +121,12 @@ class Caller:
             data = prompt.encode("utf-8", "backslashreplace")
             digest = sha256(data).hexdigest()
             blobs[digest] = data
+        key = None
+        if self.cache is not None:
+            key = self.cache.key(self.name, self.info, request)
+            known = self.cache.get(key)
+            if known is not None:
+                return self._from_cache(known, digest, blobs)
         chars = sum(len(_text_of(message)) for message in request.messages)
         chars += sum(_TOOL_CHARS + len(tool.description) for tool in request.tools)
         started = time.perf_counter()
@@ -120,6 +142,8 @@ class Caller:
                 break
             settled = False
             try:
+                if not self.rates.unlimited:
+                    await self.rates.wait(held.tokens)
                 async with self.limiter:
                     began = time.perf_counter()
                     try:
@@ -171,9 +195,29 @@ class Caller:
         data = encode_reply(reply)
         reply_digest = sha256(data).hexdigest()
         blobs[reply_digest] = data
+        if self.cache is not None and key is not None:
+            self.cache.put(key, data)
         self._note(reply)
         record = msgspec.structs.replace(
             record, reply=reply_digest, usage=reply.usage, request_id=reply.request_id
+        )
+        if self.on_call is not None:
+            self.on_call(self.info, record, None)
+        return ModelResult(record=record, reply=reply)
+
+    def _from_cache(
+        self, reply: ModelReply, prompt: str | None, blobs: dict[str, bytes]
+    ) -> ModelResult:
+        data = encode_reply(reply)
+        digest = sha256(data).hexdigest()
+        blobs[digest] = data
+        self._note(reply)
+        record = CallRecord(
+            prompt=prompt,
+            reply=digest,
+            usage=reply.usage,
+            request_id=reply.request_id,
+            cached=True,
         )
         if self.on_call is not None:
             self.on_call(self.info, record, None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
 
-from coordbench.api.models import ModelProvider
+from coordbench.api.models import ModelInfo
 from coordbench.data.decode import resolve_variant
 from coordbench.data.errors import UsageError
 from coordbench.data.plan import Cell, Plan
@@ -97,13 +97,13 @@ def make_plan(spec: TaskSpec, registry: Registry, models: Sequence[str] = ()) ->
     return Plan(spec=spec, cells=tuple(cells), digest=_digest(spec, cells))
 
 
-def estimate_cell(cell: Cell, plan: Plan, models: dict[str, ModelProvider]) -> CellEstimate:
+def estimate_cell(cell: Cell, plan: Plan, infos: Mapping[str, ModelInfo]) -> CellEstimate:
     """The most a cell can take.
 
     Parameters
     ----------
-    models : mapping
-        Built models by name; one that is missing has no known price.
+    infos : mapping
+        What is known of each model by name; one that is missing has no known price.
     """
     from coordbench.engine.prompts import typical_prompt_chars
 
@@ -114,8 +114,7 @@ def estimate_cell(cell: Cell, plan: Plan, models: dict[str, ModelProvider]) -> C
     cost: float | None = 0.0
     for seat in cell.seats:
         share = turns // cell.n * exchanges
-        model = models.get(seat)
-        info = model.info if model is not None else None
+        info = infos.get(seat)
         calls += share
         if info is not None and not info.reads_text:
             continue

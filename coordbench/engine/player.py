@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from coordbench.api.agents import Agent
 from coordbench.api.executors import EpisodeJob, EpisodeLog, Lane
-from coordbench.api.models import ModelProvider
+from coordbench.api.models import ModelInfo, ModelProvider
 from coordbench.data.manifest import ModelRecord
 from coordbench.data.plan import Plan
 from coordbench.data.spec import Sampling
 from coordbench.engine.budget import Budget, BudgetLimits
+from coordbench.engine.cache import ReplyCache
 from coordbench.engine.caller import Caller, CallEvent
 from coordbench.engine.limiter import Limiter
 from coordbench.engine.loop import play_episode
+from coordbench.engine.rates import RateLimits
 from coordbench.plugins import Registry
 
 __all__ = ["CorePlayer", "settings_differences"]
@@ -35,6 +38,8 @@ class CorePlayer:
     budget : BudgetLimits
     on_call : callable or None
         Told of every call; not pickled.
+    cache : Path or None
+        File of the reply cache; None: no cache.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class CorePlayer:
         registry: Registry | None = None,
         budget: BudgetLimits | None = None,
         on_call: CallEvent | None = None,
+        cache: Path | None = None,
     ) -> None:
         self.plan = plan
         self.disabled = tuple(disabled)
@@ -52,32 +58,42 @@ class CorePlayer:
         self.budget = Budget(self.budget_limits)
         self._registry = registry
         self.on_call = on_call
+        self.notes: dict[str, list[str]] = {}
         self._cells = {cell.id: cell for cell in plan.cells}
         self._callers: dict[str, Caller] = {}
         self._agents: dict[str, Agent] = {}
         self._limiters: dict[str, Limiter] = {}
+        self._rates: dict[str, RateLimits] = {}
+        self.cache_path = cache
+        self._cache: ReplyCache | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             "plan": msgspec.json.encode(self.plan),
             "disabled": self.disabled,
             "budget": self.budget_limits,
+            "cache": self.cache_path,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         plan = msgspec.json.decode(state["plan"], type=Plan)
         self.__init__(  # type: ignore[misc]
-            plan, disabled=state["disabled"], budget=state["budget"]
+            plan,
+            disabled=state["disabled"],
+            budget=state["budget"],
+            cache=state["cache"],
         )
 
     async def open(self) -> None:
         """Build every model and agent of the plan, each once."""
+        if self.cache_path is not None:
+            self._cache = ReplyCache(self.cache_path)
         if self._registry is None:
             self._registry = Registry.load(self.disabled)
         for cell in self.plan.cells:
             for name in dict.fromkeys(cell.seats):
                 if name not in self._callers:
-                    self._callers[name] = self._caller(self._registry.build("model", name))
+                    self._callers[name] = self._caller(name, self._registry.build("model", name))
             if cell.agent not in self._agents:
                 self._agents[cell.agent] = self._registry.build("agent", cell.agent)
 
@@ -114,12 +130,19 @@ class CorePlayer:
             except Exception as error:  # the others must be closed too
                 errors.append(error)
         self._callers.clear()
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
         if errors:
             raise errors[0]
 
-    def models(self) -> dict[str, ModelProvider]:
-        """The built models by name."""
-        return {name: caller.model for name, caller in self._callers.items()}
+    def callers(self) -> dict[str, Caller]:
+        """What calls each model, by the model's name."""
+        return dict(self._callers)
+
+    def infos(self) -> dict[str, ModelInfo]:
+        """What is known of each model, prices filled in."""
+        return {name: caller.info for name, caller in self._callers.items()}
 
     def windows(self) -> dict[str, tuple[int, int]]:
         """Endpoint -> (calls it is now trusted with, its limit), where the two differ."""
@@ -140,20 +163,36 @@ class CorePlayer:
                 model=info.model,
                 tool_mode=info.tool_mode,
                 paid=info.paid,
+                price_in=info.price_in,
+                price_out=info.price_out,
+                price_cached=info.price_cached,
                 settings=dict(info.settings),
                 served=tuple(sorted(caller.served)),
                 asked=asked,
                 sent=caller.sent,
                 differences=settings_differences(asked, caller.sent),
+                notes=tuple(self.notes.get(name, ())),
             )
         return records
 
-    def _caller(self, model: ModelProvider) -> Caller:
+    def _caller(self, name: str, model: ModelProvider) -> Caller:
         info = model.info
         endpoint = info.endpoint or info.provider
         limiter = self._limiters.setdefault(endpoint, Limiter(info.max_in_flight))
         limiter.lower(info.max_in_flight)
-        return Caller(model, limiter, self.budget, self.plan.spec.limits, self.on_call)
+        rates = self._rates.setdefault(
+            endpoint, RateLimits(info.requests_per_minute, info.tokens_per_minute)
+        )
+        return Caller(
+            model,
+            limiter,
+            self.budget,
+            self.plan.spec.limits,
+            self.on_call,
+            name=name,
+            rates=rates,
+            cache=self._cache,
+        )
 
 
 def settings_differences(asked: dict[str, Any], sent: dict[str, Any]) -> tuple[str, ...]:

@@ -174,8 +174,7 @@ class _Sink:
         why = f"{ended.reason}: {ended.detail}"
         scopes = {event.failure.scope for event in _failed_turns(log)}
         if "run" in scopes:
-            self.listener.note(f"stopping the run: {why}")
-            self.control.drain(why)
+            self._stop_sharing(cell, log, why)
         elif "cell" in scopes:
             self.listener.note(f"stopping {cell.id}: {why}")
             self.control.stop_cell(cell.id, why)
@@ -185,6 +184,18 @@ class _Sink:
                 f"so it can no longer be complete; last: {why}"
             )
             self.control.stop_cell(cell.id, why)
+
+    def _stop_sharing(self, cell: Cell, log: EpisodeLog, why: str) -> None:
+        """A refused key or a spent quota is gone for every cell that the model plays in; the
+        cells of other models go on.
+        """
+        lost = {
+            cell.seats[event.seat] for event in _failed_turns(log) if event.failure.scope == "run"
+        }
+        for other in self.cells.values():
+            if lost & set(other.seats) and not self.control.cell_stopped(other.id):
+                self.listener.note(f"stopping {other.id}: {why}")
+                self.control.stop_cell(other.id, why)
 
 
 def _failed_turns(log: EpisodeLog) -> Iterator[Any]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from coordbench.api.reporting import CellSummary, Estimate
+import msgspec
+
+from coordbench.api.reporting import CellSummary, Estimate, SeatSummary
 from coordbench.api.scoring import Metric, Reward
+from coordbench.data.actions import Action
 from coordbench.data.episode import Episode
 from coordbench.data.events import CallRecord
 from coordbench.data.manifest import ModelRecord
 from coordbench.data.plan import Cell
+from coordbench.engine.prices import call_cost
 from coordbench.stats.intervals import Interval, t_interval, wilson
 
 __all__ = ["RATES", "summarise_cell"]
@@ -53,12 +57,29 @@ def _estimate(interval: Interval, reason: str) -> Estimate:
     )
 
 
+class _Seat(msgspec.Struct):
+    meals: int = 0
+    turns: int = 0
+    invalid: int = 0
+    think: int = 0
+    unchanged: int = 0
+
+
 class _Tally:
     """Everything counted over a cell's episodes; episodes themselves are not kept."""
 
-    def __init__(self, rewards: Iterable[str], metrics: Iterable[str]) -> None:
+    def __init__(
+        self,
+        rewards: Iterable[str],
+        metrics: Iterable[str],
+        seats: Sequence[str],
+        models: Mapping[str, ModelRecord],
+    ) -> None:
         self.scored = self.failed = self.stopped = self.decisions = 0
         self.calls = self.cached_calls = 0
+        self.cost: float | None = 0.0
+        self.seats = [_Seat() for _ in seats]
+        self.records = [models.get(name) for name in seats]
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
         self.rewards = {name: _Values() for name in rewards}
@@ -94,9 +115,16 @@ class _Tally:
             self._measure(name, metric, episode)
 
     def _add_turns(self, episode: Episode) -> None:
+        for seat, meals in zip(self.seats, episode.meals, strict=True):
+            seat.meals += meals
         for turn in episode.turns:
             if turn.effect is None:
                 continue
+            seat = self.seats[turn.seat]
+            seat.turns += 1
+            seat.invalid += turn.invalid is not None
+            seat.think += turn.action is Action.THINK
+            seat.unchanged += not turn.effect.changed
             if turn.action is not None:
                 self.actions[turn.action] += 1
                 if turn.effect.cause is not None:
@@ -107,13 +135,13 @@ class _Tally:
                     self.hints[_PARSER_HINT] += 1
 
     def _add_calls(self, episode: Episode) -> None:
-        for call in episode.calls:
-            self._add_call(call)
+        for seat, call in episode.calls:
+            self._add_call(call, self.records[seat])
         if episode.started_at is not None and episode.ended_at is not None:
             self.began = min(self.began or episode.started_at, episode.started_at)
             self.ended = max(self.ended or episode.ended_at, episode.ended_at)
 
-    def _add_call(self, call: CallRecord) -> None:
+    def _add_call(self, call: CallRecord, model: ModelRecord | None) -> None:
         self.calls += 1
         self.cached_calls += call.cached
         if call.reply is None:
@@ -121,6 +149,10 @@ class _Tally:
         # One call that does not say makes the total unknown, not smaller.
         self.input_tokens = _plus(self.input_tokens, call.usage.input_tokens)
         self.output_tokens = _plus(self.output_tokens, call.usage.output_tokens)
+        if call.cached:
+            return
+        price = None if model is None else call_cost(model, call.usage)
+        self.cost = None if self.cost is None or price is None else self.cost + price
 
     def _score(self, name: str, reward: Reward, episode: Episode) -> None:
         values = self.rewards[name]
@@ -175,7 +207,7 @@ def summarise_cell(
     error_share : float
         Above it the cell is `incomplete`.
     """
-    tally = _Tally(rewards, metrics)
+    tally = _Tally(rewards, metrics, cell.seats, models)
     for episode in episodes:
         tally.add(episode, rewards, metrics)
     ended = tally.scored + tally.failed
@@ -191,7 +223,7 @@ def summarise_cell(
         f"{name}: {difference}"
         for name in seats
         if name in models
-        for difference in models[name].differences
+        for difference in (*models[name].differences, *models[name].notes)
     ]
     return CellSummary(
         cell=cell.id,
@@ -221,6 +253,8 @@ def summarise_cell(
         output_tokens=tally.output_tokens,
         calls=tally.calls,
         wall_s=_span(tally),
+        cost=tally.cost,
+        seats=_seats(cell, tally) if len(seats) > 1 else (),
         status=status,
         rankable=bool(tally.scored) and bool(tally.actions) and status != "incomplete",
         notes=tuple(notes),
@@ -251,6 +285,24 @@ def _notes(cell: Cell, tally: _Tally, status: str, error_share: float) -> list[s
             "the server's tool parser may be off or wrong"
         )
     return notes
+
+
+def _seats(cell: Cell, tally: _Tally) -> tuple[SeatSummary, ...]:
+    def share(count: int, turns: int) -> float | None:
+        return count / turns if turns else None
+
+    return tuple(
+        SeatSummary(
+            seat=index,
+            model=cell.seats[index],
+            meals=seat.meals / tally.scored if tally.scored else 0.0,
+            turns=seat.turns,
+            invalid=share(seat.invalid, seat.turns),
+            think=share(seat.think, seat.turns),
+            unchanged=share(seat.unchanged, seat.turns),
+        )
+        for index, seat in enumerate(tally.seats)
+    )
 
 
 def _bounds(events: int, scored: int, failed: int) -> tuple[float, float] | None:

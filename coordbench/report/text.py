@@ -105,6 +105,12 @@ def _tokens(cell: CellSummary) -> str:
     return f"{total:,}" if total else _NONE
 
 
+def _cost(cell: CellSummary) -> str:
+    if cell.cost is None:
+        return "unknown"
+    return f"${cell.cost:.2f}" if cell.cost else _NONE
+
+
 def _mode(cell: CellSummary) -> str:
     return "/".join(cell.tool_modes) or _NONE
 
@@ -127,6 +133,7 @@ COLUMNS: Sequence[Column] = (
     Column("no effect", "behaviour", lambda cell: _share(_metric("unchanged_share")(cell))),
     Column("tools", "cost", _mode),
     Column("tokens", "cost", _tokens),
+    Column("cost", "cost", _cost),
     Column("wall", "cost", _wall),
 )
 
@@ -134,6 +141,10 @@ COLUMNS: Sequence[Column] = (
 def _value(cell: CellSummary, name: str) -> float | None:
     estimate = cell.metrics.get(name)
     return None if estimate is None else estimate.value
+
+
+def _percent(share: float | None) -> str:
+    return _NONE if share is None else f"{share:.0%}"
 
 
 def footnotes(run: RunView) -> list[str]:
@@ -155,6 +166,12 @@ def footnotes(run: RunView) -> list[str]:
             "them in meals has not coordinated, whatever its reward."
         )
     for cell in run.cells:
+        notes += [
+            f"{plain(cell.cell)}, seat {seat.seat} ({plain(seat.model)}): "
+            f"{seat.meals:.2f} meals, invalid {_percent(seat.invalid)}, "
+            f"think {_percent(seat.think)}, no effect {_percent(seat.unchanged)}"
+            for seat in cell.seats
+        ]
         notes += [f"{plain(cell.cell)}: {plain(note)}" for note in cell.notes]
     return notes
 

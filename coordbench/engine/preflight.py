@@ -75,9 +75,9 @@ class ModelCheck(msgspec.Struct, frozen=True, kw_only=True):
         """What to say about it, the most important first."""
         if self.failure is not None:
             help_ = _HELP.get(self.failure.kind, "")
-            said = f"{self.failure.kind}: {self.failure.message}"
-            return [f"{said} ({help_})" if help_ else said]
-        said = []
+            what = f"{self.failure.kind}: {self.failure.message}"
+            return [f"{what} ({help_})" if help_ else what]
+        said: list[str] = []
         bad = {tool: found for tool, found in self.tools.items() if found != "ok"}
         if bad:
             found = ", ".join(sorted(set(bad.values())))

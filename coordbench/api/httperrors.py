@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from coordbench.api.models import ModelError, ModelReply
+from coordbench.api.models import AssistantMessage, ModelError, ModelReply, ModelRequest
+from coordbench.data.events import FailureKind
 
 __all__ = [
     "body_error",
-    "context_error",
     "error_from_response",
-    "error_from_transport",
     "retry_after_s",
+    "turn_of",
 ]
 
 _QUOTA_CODES = (
@@ -70,8 +70,8 @@ _CONTEXT_WORDS = re.compile(
     r"prompt (?:is )?too long|too many (?:input )?tokens|input (?:is )?too long|"
     r"(?:input|prompt) token count|exceeds? the (?:max\w*|available) (?:number of )?"
     r"(?:context|tokens)|"
-    r"reduce the length|max_tokens comes out as -|max_tokens must be at least 1, got -|"
-    r"n_ctx|tokens? (?:\w+ ){0,6}over the context",
+    r"reduce the length|max_(?:completion_)?tokens\b.{0,60}\s-\d|n_ctx|"
+    r"tokens? (?:\w+ ){0,6}over the context",
     re.IGNORECASE,
 )
 _CONFIG_CODES = (
@@ -79,27 +79,41 @@ _CONFIG_CODES = (
     "unsupported_value",
     "invalid_function_parameters",
     "model_not_found",
-    "unknown_parameter",
-    "invalid_value",
-    "missing_required_parameter",
     "not_found_error",
     "not_found",
     "deployment_not_found",
+    "deploymentnotfound",
 )
+# Of the configuration, unless `param` says that a message of the conversation is meant.
+_PARAMETER_CODES = (
+    "unknown_parameter",
+    "invalid_value",
+    "invalid_type",
+    "missing_required_parameter",
+)
+_CONVERSATION = ("messages", "input", "contents")
 _NO_TOOLS_WORDS = re.compile(
     r"(?:function calling|tools?(?: use| calling)?|tool_choice)\b.{0,40}"
     r"\b(?:not (?:available|supported|enabled)|unsupported|isn't supported)|"
     r"does(?:n't| not) support (?:function|tool)",
     re.IGNORECASE,
 )
-_OVERLOADED_CODES = ("overloaded_error", "overloaded", "engine_overloaded", "slow_down")
+_OVERLOADED_CODES = (
+    "overloaded_error",
+    "overloaded",
+    "engine_overloaded",
+    "engine_overloaded_error",
+    "slow_down",
+    "unavailable",
+)
 _OVERLOADED_STATUS = frozenset({529, 498})
-_HISTORY_TYPES = ("invalid_function_call", "invalid_request_message_order")
-_TIMEOUT_STATUS = frozenset({408, 504, 524})
+_RATE_PARTS = ("rate_limit", "ratelimit", "throttl", "too_many_requests", "resource_exhausted")
+_HISTORY_CODES = ("invalid_function_call", "invalid_request_message_order")
+_TRY_AGAIN = frozenset({409, 425, 499})
 
 
 def error_from_response(
-    status: int, headers: Mapping[str, str], body: bytes | str | Any, *, has_history: bool
+    status: int, headers: Mapping[str, str], body: bytes | str | Any, *, turn: int
 ) -> ModelError | ModelReply:
     """Classify an HTTP error.
 
@@ -110,9 +124,9 @@ def error_from_response(
     headers : mapping
         Any letter case.
     body : bytes, str or decoded JSON
-    has_history : bool
-        Whether the request held earlier assistant turns: an unexplained 400 is then a fault of
-        the history, otherwise of the configuration.
+    turn : int
+        1-based round within the episode, from `turn_of`. A refused request with no known code is
+        a fault of the configuration on turn 1, and of the history later.
 
     Returns
     -------
@@ -126,94 +140,75 @@ def error_from_response(
     if wait is None:
         wait = _wait_in_details(error)
 
-    def failure(kind: Any, **fields: Any) -> ModelError:
+    def failure(kind: FailureKind, **fields: Any) -> ModelError:
         return ModelError(kind, message, status=status, **fields)
 
-    if status == 402 or _is_quota(status, codes, message, error):
+    if _is_quota(status, codes, message, error):
         return failure("quota", scope="run")
     if status in (401, 403) and not _is_refusal(codes, message):
         return failure("auth", scope="run")
     if any(code in _AUTH_CODES for code in codes) and status < 500:
         return failure("auth", scope="run")
-    if status in _OVERLOADED_STATUS or any(code in _OVERLOADED_CODES for code in codes):
+    if _is_overloaded(status, codes, message):
         return failure("overloaded", retry=True, wait_s=wait)
-    if status == 429:
+    if status == 429 or (status < 500 and _is_rate_limit(codes)):
         return failure("rate_limit", retry=True, wait_s=wait)
-    if status in _TIMEOUT_STATUS and not codes:
-        return failure("timeout" if status == 408 else "server_error", retry=True, wait_s=wait)
-    if status >= 500 or status in (408, 409, 425):
+    if status == 408:
+        return failure("timeout", retry=True, wait_s=wait)
+    if any(code in _CONTEXT_CODES for code in codes) or status == 413:
+        return failure("context_length", scope="episode")
+    if status >= 500 or status in _TRY_AGAIN:
         return failure("server_error", retry=True, wait_s=wait)
     if _is_refusal(codes, message):
         return ModelReply(stop="refused", stop_native=str(status), refusal=message)
-    context = context_error(codes, message, status)
-    if context is not None:
-        return context
-    if status == 404 or 300 <= status < 400:
+    if any(code in _CONFIG_CODES for code in codes) or (
+        any(code in _PARAMETER_CODES for code in codes) and not _is_of_conversation(error)
+    ):
         return failure("config", scope="run")
-    if any(code in _CONFIG_CODES for code in codes):
-        return failure("config", scope="run")
+    if _CONTEXT_WORDS.search(message):
+        return failure("context_length", scope="episode")
     if _NO_TOOLS_WORDS.search(message):
         return failure("config", scope="cell")
-    if any(code in _HISTORY_TYPES for code in codes) or has_history:
+    if status == 404 or 300 <= status < 400:
+        return failure("config", scope="run")
+    if turn > 1 or any(code in _HISTORY_CODES for code in codes):
         return failure("history", scope="episode")
     return failure("config", scope="run")
 
 
-def body_error(error: Any, *, inside_choice: bool = False) -> ModelError:
+def body_error(
+    error: Any, *, inside_choice: bool = False, turn: int = 1
+) -> ModelError | ModelReply:
     """An error object inside a body whose status said 200.
 
-    Inside a choice it is the upstream's failure, whatever its code.
+    It is the upstream's failure (`provider_error`), unless its code says something that calls for
+    another answer. Inside a choice the model had begun to answer, so there it always is.
     """
     codes, message = _codes_of(error), _message_of(error, error)
     status = _status_in(error)
-    if inside_choice:
-        return ModelError("provider_error", message, retry=True, status=status)
-    if status is not None and status >= 400:
-        made = error_from_response(status, {}, {"error": error}, has_history=False)
-        if isinstance(made, ModelError):
-            return made
-    if _is_quota(status or 0, codes, message, error):
-        return ModelError("quota", message, scope="run")
-    if any(code in _AUTH_CODES for code in codes):
-        return ModelError("auth", message, scope="run")
-    if any("rate_limit" in code for code in codes):
-        return ModelError("rate_limit", message, retry=True)
-    if any(code in _OVERLOADED_CODES for code in codes):
-        return ModelError("overloaded", message, retry=True)
-    return ModelError("provider_error", message, retry=True)
+    if not inside_choice:
+        if status is not None and 400 <= status < 500:
+            return error_from_response(status, {}, {"error": error}, turn=turn)
+        if _is_quota(status or 0, codes, message, error):
+            return ModelError("quota", message, scope="run", status=status)
+        if any(code in _AUTH_CODES for code in codes):
+            return ModelError("auth", message, scope="run", status=status)
+        if any(code in _REFUSED_CODES for code in codes):
+            return ModelReply(stop="refused", stop_native=codes[0], refusal=message)
+        if any(code in _CONTEXT_CODES for code in codes):
+            return ModelError("context_length", message, scope="episode", status=status)
+        if _is_rate_limit(codes):
+            return ModelError("rate_limit", message, retry=True, status=status)
+        if status in _OVERLOADED_STATUS or any(code in _OVERLOADED_CODES for code in codes):
+            return ModelError("overloaded", message, retry=True, status=status)
+    return ModelError("provider_error", message, retry=True, status=status)
 
 
-def context_error(codes: tuple[str, ...], message: str, status: int | None) -> ModelError | None:
-    """The failure of a prompt that does not fit, where this is one."""
-    if any(code in _CONTEXT_CODES for code in codes) or _CONTEXT_WORDS.search(message):
-        return ModelError("context_length", message, scope="episode", status=status)
-    return None
-
-
-def error_from_transport(error: BaseException | str) -> ModelError:
-    """The failure of a call that got no whole answer: `timeout`, `network` or `stream_incomplete`.
-
-    Parameters
-    ----------
-    error : exception or str
-        The HTTP client's exception (told by its class name and those of its causes), or words.
-    """
-    words = error if isinstance(error, str) else " ".join(_chain(error))
-    message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    if re.search(r"connect\w*timeout|pooltimeout", words, re.IGNORECASE):
-        return ModelError("network", message, retry=True)
-    if re.search(r"time(?:d\s*)?-?out", words, re.IGNORECASE):
-        return ModelError("timeout", message, retry=True)
-    if re.search(
-        r"remoteprotocol|incompleteread|payloaderror|peer closed|incomplete chunked|"
-        r"without (?:sending )?(?:a )?complete|unexpected eof|body (?:is )?incomplete",
-        words,
-        re.IGNORECASE,
-    ):
-        return ModelError("stream_incomplete", message, retry=True)
-    if re.search(r"certificate|ssl.*verif|unsupportedprotocol|invalidurl", words, re.IGNORECASE):
-        return ModelError("config", message, scope="run")
-    return ModelError("network", message, retry=True)
+def turn_of(request: ModelRequest) -> int:
+    """The round that a request belongs to: 1-based, and at least 2 where it holds earlier turns."""
+    has_history = any(isinstance(message, AssistantMessage) for message in request.messages)
+    played = request.context.round if request.context is not None else 1
+    return max(played, 2 if has_history else 1)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
@@ -239,22 +234,39 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _is_quota(status: int, codes: tuple[str, ...], message: str, error: Any) -> bool:
-    if any(code in _QUOTA_CODES for code in codes):
+    if status == 402 or any(code in _QUOTA_CODES for code in codes):
         return True
-    if status in (400, 403, 429) and _QUOTA_WORDS.search(message):
+    limits = [
+        str(violation.get("quotaId", ""))
+        for detail in (_details(error) if isinstance(error, Mapping) else ())
+        for violation in detail.get("violations") or ()
+        if isinstance(violation, Mapping)
+    ]
+    if any(_DAILY_QUOTA_ID.search(limit) for limit in limits):
         return True
-    if isinstance(error, Mapping) and status == 429:
-        for detail in error.get("details") or ():
-            for violation in (
-                (detail.get("violations") or ()) if isinstance(detail, Mapping) else ()
-            ):
-                if _DAILY_QUOTA_ID.search(str(violation.get("quotaId", ""))):
-                    return True
-    return False
+    # The words of a plain rate limit often speak of plans and billing too: a code comes first.
+    if _is_rate_limit(codes):
+        return False
+    return status in (400, 403, 429) and _QUOTA_WORDS.search(message) is not None
+
+
+def _is_rate_limit(codes: tuple[str, ...]) -> bool:
+    return any(part in code for code in codes for part in _RATE_PARTS)
+
+
+def _is_overloaded(status: int, codes: tuple[str, ...], message: str) -> bool:
+    if status in _OVERLOADED_STATUS or any(code in _OVERLOADED_CODES for code in codes):
+        return True
+    return status == 503 and bool(codes) and "overloaded" in message.lower()
 
 
 def _is_refusal(codes: tuple[str, ...], message: str) -> bool:
     return any(code in _REFUSED_CODES for code in codes) or bool(_REFUSED_WORDS.search(message))
+
+
+def _is_of_conversation(error: Any) -> bool:
+    param = error.get("param") if isinstance(error, Mapping) else None
+    return isinstance(param, str) and param.startswith(_CONVERSATION)
 
 
 def _error_object(body: Any) -> Any:
@@ -300,7 +312,10 @@ def _message_of(error: Any, body: Any) -> str:
     if isinstance(error, Mapping):
         message = error.get("message")
         if isinstance(message, str) and message:
-            return message
+            # A router's own message is often only that its upstream failed.
+            metadata = error.get("metadata")
+            raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+            return f"{message}: {raw[:500]}" if isinstance(raw, str) and raw else message
         if message is not None:
             return json.dumps(message, default=str)[:500]
     if isinstance(error, str) and error:
@@ -337,14 +352,6 @@ def _details(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(details, list):
         return []
     return [detail for detail in details if isinstance(detail, Mapping)]
-
-
-def _chain(error: BaseException | None) -> list[str]:
-    words: list[str] = []
-    while error is not None and len(words) < 20:
-        words += [type(error).__name__, str(error)]
-        error = error.__cause__ or error.__context__
-    return words
 
 
 def _number(text: str | None) -> float | None:

@@ -1,187 +1,191 @@
 """Tool calls that an engine's parser left in the text: exact markup only, never prose.
 
-Each family is a marker that only an engine or a chat template writes. Two forms have no marker
-of their own and count only where they name a known tool: a pythonic list `[eat()]`, and a JSON
-object that is the whole text.
+A mark is something that only an engine or a chat template writes; each family below is one that
+a tool parser of vLLM, SGLang or llama.cpp reads. Three forms have no mark of their own and count
+only where they name a known tool and stand apart from prose, on lines of their own or at the
+text's end: a JSON call, the same in a code fence, and a Python list such as `[eat()]`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
-from coordbench.data.actions import Action
-from coordbench.reading.names import nearest_action
+from coordbench.reading.forms import (
+    FoundCall,
+    arguments_at,
+    calls_after_mark,
+    calls_in,
+    calls_in_code,
+    json_at,
+    python_calls_at,
+    tag_arguments,
+)
+from coordbench.reading.names import own_name
 
-__all__ = ["find_calls", "has_markup"]
+__all__ = ["Markup", "find_markup"]
 
-_MARKERS = re.compile(
+_MARK = re.compile(
     r"""
-      <tool_calls?>                          # Hermes, Qwen, GLM, Hunyuan, Jamba
-    | </tool_call>
-    | <function=                             # Qwen3-Coder, Llama custom
-    | \[TOOL_CALLS\]                         # Mistral
-    | <\|python_tag\|>                       # Llama 3
-    | <\|?tool_calls?\|>                     # Granite, Phi-4
-    | <(?:\w+:)?(?:function_calls|invoke|tool_call|function_call)\b[^<>]{0,80}>
-    | <\uff5ctool\u2581calls?\u2581begin\uff5c>   # DeepSeek
-    | <\|tool_calls?_(?:section_)?begin\|>   # Kimi
-    | <\|channel\|>\s*commentary\s+to=       # Harmony
-    | <start_function_call>                  # FunctionGemma
-    | <TOOLCALL>                             # Nemotron
-    | <\|START_ACTION\|>                     # Command
-    | \bfunctools\s*\[                       # Phi
-    | (?:```|''')\s*tool_code                # Gemini, Gemma
-    | (?:```|''')\s*tool_call
+    # Claude, DeepSeek 3.2 and 4, MiniMax, Step, MiniCPM: <invoke name="eat">
+    <[^\s<>]{0,30}(?:invoke|function|tool_call|function_call)\s+name\s*=\s*
+        ["']?(?P<tag>[^"'<>\s]{1,80})["']?[^<>]{0,200}>
+    # Qwen3-Coder, Seed, Llama's custom form: <function=eat>
+  | <function\s*=\s*["']?(?P<function>[^"'<>\s]{1,80})["']?\s*>
+    # Kimi K3
+  | <\|open\|>call\s[^<>|]{0,100}?\btool="(?P<open>[^"<>\s]{1,80})"[^<>]{0,100}<\|sep\|>
+    # DeepSeek 3, Kimi K2, Step 3
+  | <[|\uff5c]tool[_\u2581]call[_\u2581]begin[|\uff5c]>\s*
+        (?:function\s*<[|\uff5c]tool[_\u2581]sep[|\uff5c]>\s*)?(?P<token>[^\s<>`{]{1,80})
+    # gpt-oss
+  | (?:commentary|<\|start\|>\s*assistant)\s+to=(?P<channel>[^\s<>]{1,80})
+    # Gemini, Gemma 3
+  | (?P<code>```tool_code\b)
+    # Gemini
+  | \b(?P<api>default_api[.:]\w{1,60}(?=\())
+    # Hermes, Qwen, GLM, Granite, Hunyuan, Jamba, ERNIE, LongCat, OLMo, MiniMax, Nemotron, Seed
+  | (?P<mark>
+        <(?:\w{1,20}:)?(?:tool_calls?|function_calls?|longcat_tool_call|TOOLCALL
+            |start_function_call)(?::\w{1,20})?>
+        # Llama, Granite, Phi-4, Command, LFM2, GigaChat, Apertus, InternLM, Gemma 4
+      | <\|(?:tool_calls?|python_tag|python_start|START_ACTION|tool_call_start|function_call
+            |tools_prefix|plugin)\|>
+      | <\|tool_call>
+        # DeepSeek, Step, Kimi
+      | <[|\uff5c](?:DSML\uff5c)?(?:tool[_\u2581]calls[_\u2581](?:section_)?begin|tool_calls
+            |function_calls)[|\uff5c]?>
+      | <\|open\|>tools<\|sep\|>
+      | \[TOOL_CALLS\]                       # Mistral
+      | \bfunctools\s*(?=\[\s*\{)            # Phi-4 mini, Firefunction
+      | function\ call<\|role_sep\|>         # GigaChat
+      | \u273fFUNCTION\u273f:?               # Qwen2
+    )
+    # The prompt's own tag for declarations; Qwen2.5-Coder puts calls in it.
+  | (?P<weak><tools>)
+  | (?P<close>
+        </(?:\w{1,20}:)?(?:tool_calls?|function_calls?|function|invoke)>
+      | <tool_call\|> | <end_function_call> | </TOOLCALL>
+      | <\|(?:/?tool_calls?|END_ACTION|tool_call_end|python_end|tools_suffix)\|>
+      | <[|\uff5c]tool[_\u2581]calls?[_\u2581](?:section_)?end[|\uff5c]>
+    )
     """,
     re.VERBOSE,
 )
-_PYTHONIC = re.compile(
-    r"\[\s*([A-Za-z_][\w.-]{0,60}\([^()\[\]]{0,200}\)(?:\s*,\s*[A-Za-z_][\w.-]{0,60}\([^()\[\]]{0,200}\)){0,15})\s*\]"
-)
-_PY_CALL = re.compile(r"([A-Za-z_][\w.-]{0,60})\(([^()]{0,200})\)")
-_XML_FUNCTION = re.compile(r"<function=([^<>\s]{1,80})>")
-_INVOKE = re.compile(
-    r"<(?:\w+:)?(?:invoke|function_call|tool_call)\s+name=[\"']([^\"'<>]{1,80})[\"']"
-)
-_KIMI = re.compile(r"<\|tool_call_begin\|>\s*([^\s<]{1,80})")
-_HARMONY = re.compile(r"<\|channel\|>\s*commentary\s+to=([^\s<]{1,80})")
-_GEMMA_FUNCTION = re.compile(r"<start_function_call>\s*call:([^\s{<]{1,80})")
-_DEEPSEEK = re.compile(
-    r"<\uff5ctool\u2581call\u2581begin\uff5c>(?:\s*function\s*<\uff5ctool\u2581sep\uff5c>)?\s*"
-    r"([^\s<{`]{1,80})"
-)
-_MISTRAL_NAMED = re.compile(
-    r"\[TOOL_CALLS\]\s*([A-Za-z_][\w.-]{0,60})\s*(?=\[(?:ARGS|CALL_ID)\]|\{)"
-)
-_TAG_NAMED = re.compile(r"<tool_call>\s*([A-Za-z_][\w.-]{0,60})\s*(?=\n|<arg_key>|</tool_call>|\{)")
-_TOOL_CODE = re.compile(r"(?:```|''')\s*tool_code\b(.{0,2000})", re.DOTALL)
-_PRINTED = re.compile(r"(?:print\(\s*)?((?:default_api\.)?[A-Za-z_][\w.-]{0,60})\(([^()]{0,200})\)")
-_FENCED = re.compile(r"^```(?:json)?\s*(.*?)\s*```$", re.DOTALL)
+_TOKEN_THEN = re.compile(r"(?:\s|```(?:json)?|<[|\uff5c][^<>]{1,40}[|\uff5c]>)*")
+_CHANNEL_THEN = re.compile(r"(?:\s|json|commentary|<\|\w{1,20}\|>)*")
+_OBJECT_NEXT = re.compile(r"\s*(?:```(?:json)?\s*)?[{\[]")
+_API_CALL = re.compile(r"\(([^()]{0,300})\)")
 
-_NAMED_BY_PATTERN = (
-    _XML_FUNCTION,
-    _INVOKE,
-    _KIMI,
-    _HARMONY,
-    _GEMMA_FUNCTION,
-    _DEEPSEEK,
-    _MISTRAL_NAMED,
-    _TAG_NAMED,
-)
-_LONGEST = 20_000
-_MOST_OBJECTS = 64
-_DECODER = json.JSONDecoder()
+_CANDIDATE = re.compile(r"""\{\s*"|\[\s*(?:\{\s*"|[^\W\d])""")
+_LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:```\w{0,12})?[ \t`]*\Z")
+_TAIL = r"[ \t`;,]|</?[\w|:]{1,30}>|<\|\w{1,30}\|>"
+_LINE_END = re.compile(rf"(?:{_TAIL})*(?:[\r\n]|\Z)")
+_TEXT_END = re.compile(rf"(?:{_TAIL}|\s)*\Z")
+_LINE_BEFORE = 40
+# Each try may read the text to its end, so their number is what keeps the whole linear.
+_MOST_TRIES = 64
+_MOST_MARKS = 256
+_MOST_CALLS = 64
+
+Known = Callable[[str], bool]
 
 
-def has_markup(text: str, names: Mapping[str, Action]) -> bool:
-    """Whether the text holds a tool call that an engine's parser missed."""
-    if not text or not any(sign in text for sign in "<[{`'"):
-        return False
-    text = text[:_LONGEST]
-    if _MARKERS.search(text):
-        return True
-    return bool(_whole_json(text, names) or _pythonic(text, names))
+class Markup(NamedTuple):
+    """What was found.
 
-
-def find_calls(text: str, names: Mapping[str, Action]) -> list[str]:
-    """Names of the calls in engine markup, in order; empty where none can be read exactly."""
-    text = text[:_LONGEST]
-    whole = _whole_json(text, names)
-    if whole:
-        return whole
-    code = _TOOL_CODE.search(text)
-    if code:
-        inner = code.group(1).split("```")[0].split("'''")[0]
-        return [match.group(1) for match in _PRINTED.finditer(inner)]
-    if _MARKERS.search(text) is None:
-        return _pythonic(text, names)
-    for pattern in _NAMED_BY_PATTERN:
-        found = [match.group(1) for match in pattern.finditer(text)]
-        if found:
-            return found
-    start = _MARKERS.search(text)
-    assert start is not None
-    return [name for value in _objects(text[start.end() :]) for name in _names_in(value)]
-
-
-def _whole_json(text: str, names: Mapping[str, Action]) -> list[str]:
-    """Calls of a text that is nothing but JSON (or JSON in one fence) and names a known tool."""
-    stripped = text.strip()
-    fenced = _FENCED.match(stripped)
-    if fenced:
-        stripped = fenced.group(1)
-    if not stripped.startswith(("{", "[")):
-        return []
-    values = list(_objects(stripped, whole=True))
-    found = [name for value in values for name in _names_in(value)]
-    known = [name for name in found if name in names or nearest_action(name) is not None]
-    return found if found and len(known) == len(found) else []
-
-
-def _pythonic(text: str, names: Mapping[str, Action]) -> list[str]:
-    for match in _PYTHONIC.finditer(text):
-        found = [call.group(1) for call in _PY_CALL.finditer(match.group(1))]
-        if found and all(name in names or nearest_action(name) is not None for name in found):
-            return found
-    return []
-
-
-def _objects(text: str, *, whole: bool = False) -> Iterator[Any]:
-    """JSON values one after the other; between them only spaces, separators and tags.
-
-    With `whole`, nothing at all is yielded unless the text holds nothing else.
+    Attributes
+    ----------
+    present : bool
+        There is markup, whether or not a call can be read from it.
+    calls : tuple of FoundCall
+        In their order.
     """
-    values: list[Any] = []
-    position = 0
-    while len(values) < _MOST_OBJECTS:
-        while position < len(text) and text[position] in " \t\r\n;,":
-            position += 1
-        if position >= len(text):
+
+    present: bool
+    calls: tuple[FoundCall, ...]
+
+
+def find_markup(text: str, known: Known) -> Markup:
+    """Find engine markup in a text. Linear in its length.
+
+    Parameters
+    ----------
+    known : callable
+        Whether a name is, or is nearly, that of a tool.
+    """
+    present, calls = _marked(text)
+    if not calls:
+        calls = _unmarked(text, known)
+    return Markup(present or bool(calls), tuple(calls[:_MOST_CALLS]))
+
+
+def _marked(text: str) -> tuple[bool, list[FoundCall]]:
+    present = False
+    calls: list[FoundCall] = []
+    at = 0
+    for _ in range(_MOST_MARKS):
+        mark = _MARK.search(text, at)
+        if mark is None or len(calls) >= _MOST_CALLS:
             break
-        if text[position] not in "{[":
-            if whole:
-                return
-            opening = re.compile(r"[{\[]").search(text, position)
-            if opening is None:
-                break
-            position = opening.start()
-        try:
-            value, position = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            if whole:
-                return
+        kind, at = mark.lastgroup or "", mark.end()
+        found, at = _calls_of(kind, mark.group(kind), text, at)
+        calls += found
+        present = present or bool(found) or kind not in ("weak", "api")
+    return present, calls
+
+
+def _calls_of(kind: str, word: str, text: str, at: int) -> tuple[list[FoundCall], int]:
+    """The calls behind a mark of this kind, and where to look on."""
+    match kind:
+        case "tag" | "function" | "open":
+            arguments, end = tag_arguments(text, at)
+            return [FoundCall(word, arguments)], end
+        case "token" if word == "function":
+            return [], at  # Step writes a tag of its own behind it.
+        case "token" | "channel":
+            then = (_TOKEN_THEN if kind == "token" else _CHANNEL_THEN).match(text, at)
+            arguments, end = arguments_at(text, then.end() if then else at)
+            return [FoundCall(own_name(word), arguments)], end
+        case "code":
+            return calls_in_code(text, at)
+        case "api":
+            call = _API_CALL.match(text, at)
+            if call is None:
+                return [], at
+            inner = call.group(1).strip()
+            return [FoundCall(word, {"text": inner} if inner else {})], call.end()
+        case "close":
+            return [], at
+        case "weak" if not _OBJECT_NEXT.match(text, at):
+            return [], at
+        case _:
+            return calls_after_mark(text, at)
+
+
+def _unmarked(text: str, known: Known) -> list[FoundCall]:
+    calls: list[FoundCall] = []
+    at = 0
+    for _ in range(_MOST_TRIES):
+        candidate = _CANDIDATE.search(text, at)
+        if candidate is None:
             break
-        values.append(value)
-    yield from values
+        start, at = candidate.start(), candidate.start() + 1
+        values, end = json_at(text, start)
+        found = [call for value in values for call in calls_in(value, marked=False)]
+        if not values and text[start] == "[":
+            found, end = python_calls_at(text, start)
+        at = max(at, end)
+        if found and all(known(call.name) for call in found) and _stands_apart(text, start, end):
+            calls += found
+    return calls
 
 
-def _names_in(value: Any) -> Iterator[str]:
-    """Names of the calls that a JSON value describes, in the shapes engines write."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _names_in(item)
-        return
-    if not isinstance(value, dict):
-        return
-    if isinstance(value.get("tool_calls"), list):
-        yield from _names_in(value["tool_calls"])
-        return
-    inner = value.get("function")
-    if isinstance(inner, dict):
-        yield from _names_in(inner)
-        return
-    for key in ("name", "tool_name", "tool", "function"):
-        name = value.get(key)
-        if isinstance(name, str) and _is_call(value):
-            yield name
-            return
-
-
-def _is_call(value: dict[str, Any]) -> bool:
-    """A call says what it passes; an object that only has a name may be anything."""
-    return any(key in value for key in ("arguments", "parameters", "args", "input")) or set(
-        value
-    ) <= {"name", "type", "id"}
+def _stands_apart(text: str, start: int, end: int) -> bool:
+    """Whether a form fills whole lines, or ends the text."""
+    if _TEXT_END.match(text, end):
+        return True
+    if not _LINE_END.match(text, end):
+        return False
+    before = text[max(0, start - _LINE_BEFORE) : start]
+    return bool(_LINE_START.search(before if start > _LINE_BEFORE else "\n" + before))

@@ -1,0 +1,58 @@
+"""Calls that got no whole answer, as failures of one kind; whatever HTTP client made them."""
+
+from __future__ import annotations
+
+import re
+
+from coordbench.api.models import ModelError
+
+__all__ = ["error_from_transport"]
+
+_NEVER_WORDS = re.compile(
+    r"certificate|ssl.*verif|UnsupportedProtocol|InvalidURL|MissingSchema", re.IGNORECASE
+)
+_TIMEOUT_WORDS = re.compile(r"time(?:d\s*)?-?\s?out", re.IGNORECASE)
+_NO_ANSWER_WORDS = re.compile(
+    r"reset by|refused|disconnected|without sending a(?:ny)? response", re.IGNORECASE
+)
+_CUT_WORDS = re.compile(
+    r"RemoteProtocol|IncompleteRead|ChunkedEncoding|PayloadError|peer closed|incomplete chunked|"
+    r"without (?:sending )?(?:a )?complete|unexpected eof|body (?:is )?incomplete|ReadError",
+    re.IGNORECASE,
+)
+
+
+def error_from_transport(error: BaseException | str) -> ModelError:
+    """The failure of a call that got no whole answer: `timeout`, `network` or `stream_incomplete`.
+
+    A certificate or an address that can never work is `config`, and is not tried again.
+
+    Parameters
+    ----------
+    error : exception or str
+        The HTTP client's exception (told by its classes and message and those of its causes), or
+        words.
+    """
+    if isinstance(error, str):
+        words = message = error
+    else:
+        words = " | ".join(_chain(error))
+        message = f"{type(error).__name__}: {error}"
+    if _NEVER_WORDS.search(words):
+        return ModelError("config", message, scope="run")
+    if _TIMEOUT_WORDS.search(words):
+        return ModelError("timeout", message, retry=True)
+    if _CUT_WORDS.search(words) and not _NO_ANSWER_WORDS.search(words):
+        return ModelError("stream_incomplete", message, retry=True)
+    return ModelError("network", message, retry=True)
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    """Class names and message of an exception, and of what caused it."""
+    seen: list[int] = []
+    words: list[str] = []
+    while error is not None and id(error) not in seen:
+        seen.append(id(error))
+        words += [*(kind.__name__ for kind in type(error).__mro__), str(error)]
+        error = error.__cause__ or error.__context__
+    return words

@@ -30,7 +30,7 @@ def body_from_chunks(chunks: Iterable[str]) -> Mapping[str, Any]:
         `stream_incomplete`: the stream ended without a stop reason, or within a line.
     """
     head: dict[str, Any] = {}
-    last: dict[str, Any] = {}
+    usage: Any = None
     message = _Message()
     finish: dict[str, Any] = {}
     for line in chunks:
@@ -44,23 +44,21 @@ def body_from_chunks(chunks: Iterable[str]) -> Mapping[str, Any]:
         if chunk.get("error") or chunk.get("object") == "error":
             return chunk
         head = head or {key: chunk.get(key) for key in ("id", "model")}
-        last = {**last, **{key: chunk[key] for key in ("usage",) if chunk.get(key)}}
+        usage = chunk.get("usage") or usage
         for choice in _mappings(chunk.get("choices")):
             if choice.get("index") not in (0, None):
                 continue
             if choice.get("error"):
                 return {"choices": [choice]}
-            finish |= {
-                key: choice[key]
-                for key in ("finish_reason", "native_finish_reason")
-                if choice.get(key)
-            }
+            for key in ("finish_reason", "native_finish_reason"):
+                if choice.get(key):
+                    finish.setdefault(key, choice[key])
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, Mapping):
                 message.add(delta)
     if "finish_reason" not in finish:
         raise ModelError("stream_incomplete", "the stream ended without a stop reason", retry=True)
-    return {**head, **last, "choices": [{**finish, "message": message.whole()}]}
+    return {**head, "usage": usage, "choices": [{**finish, "message": message.whole()}]}
 
 
 def _decoded(data: str) -> Mapping[str, Any]:

@@ -49,10 +49,13 @@ def error_from_transport(error: BaseException | str) -> ModelError:
 
 def _chain(error: BaseException | None) -> list[str]:
     """Class names and message of an exception, and of what caused it."""
-    seen: list[int] = []
-    words: list[str] = []
-    while error is not None and id(error) not in seen:
-        seen.append(id(error))
-        words += [*(kind.__name__ for kind in type(error).__mro__), str(error)]
+    links: list[BaseException] = []
+    while error is not None and error not in links:
+        links.append(error)
         error = error.__cause__ or error.__context__
+    # Adapters call any lost connection of aiohttp a `ConnectTimeout`: its own word counts.
+    own = [at for at, link in enumerate(links) if type(link).__module__.startswith("aiohttp")]
+    words: list[str] = []
+    for link in links[own[0] :] if own else links:
+        words += [*(kind.__name__ for kind in type(link).__mro__), str(link)]
     return words

@@ -326,3 +326,16 @@ class TestTransport:
         with pytest.raises(httpx.HTTPError) as caught:
             httpx.get(f"http://127.0.0.1:{port}", timeout=5)
         assert error_from_transport(caught.value).kind == "network"
+
+
+def test_a_connection_that_aiohttp_lost_is_no_timeout_whatever_an_adapter_calls_it() -> None:
+    class ConnectTimeout(Exception):
+        pass
+
+    lost = type("ServerDisconnectedError", (Exception,), {"__module__": "aiohttp.client"})
+    error = ConnectTimeout("Server disconnected")
+    error.__cause__ = lost("Server disconnected")
+    assert error_from_transport(error).kind == "network"
+    slow = type("ServerTimeoutError", (TimeoutError,), {"__module__": "aiohttp.client"})
+    error.__cause__ = slow("took too long")
+    assert error_from_transport(error).kind == "timeout"

@@ -1,0 +1,1 @@
+"""OpenAI and compatible servers for coordbench. Hooks are in `coordbench_openai.plugin`."""

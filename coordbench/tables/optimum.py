@@ -177,7 +177,9 @@ def _walk_plans(rounds: int, meals: int) -> Iterator[_Plan]:
 
 
 def _closed_walk(plans: tuple[_Plan, ...], n: int) -> list[_Plan] | None:
-    """Plans for seats 0..n-1 in which all neighbours are compatible, or None."""
+    """Plans for seats 0..n-1 in which all neighbours are compatible, and in no round of which
+    every seat holds exactly one fork: that would be a deadlock, also while forks change hands.
+    """
     import numpy as np
 
     if not plans:
@@ -185,25 +187,47 @@ def _closed_walk(plans: tuple[_Plan, ...], n: int) -> list[_Plan] | None:
     rights = np.array([plan.right for plan in plans])
     lefts = np.array([plan.left for plan in plans])
     fits = (rights[:, None] & lefts[None, :]) == 0
-    if n == 2:
-        # Two seats with one fork each are a deadlock even while one of them is putting down.
-        single = lefts ^ rights
-        fits &= (single[:, None] & single[None, :]) == 0
-    power = _power(fits, n)
-    starts = np.flatnonzero(np.diagonal(power))
-    if not len(starts):
-        return None
-    start = int(starts[0])
-    reach = [np.zeros(len(plans), dtype=bool)]
-    reach[0][start] = True
+    singles = lefts ^ rights
+    for start in np.flatnonzero(np.diagonal(_power(fits, n))):
+        walk = _walk_from(int(start), fits, singles, n)
+        if walk is not None:
+            return [plans[index] for index in walk]
+    return None
+
+
+def _walk_from(start: int, fits: Any, singles: Any, n: int) -> list[int] | None:
+    """A closed walk from one plan. Layers map the rounds in which all seats so far hold one fork
+    to the plans that the next seat can then have.
+    """
+    import numpy as np
+
+    groups = {int(value): singles == value for value in np.unique(singles)}
+    first = np.zeros(len(fits), dtype=bool)
+    first[start] = True
+    layers: list[dict[int, Any]] = [{int(singles[start]): first}]
     for _ in range(n - 1):
-        reach.append(reach[-1] @ fits)
-    walk = [start]
-    wanted = start
-    for seat in range(n - 1, 0, -1):
-        wanted = int(np.flatnonzero(reach[seat] & fits[:, wanted])[0])
-        walk.append(wanted)
-    return [plans[index] for index in [walk[0], *reversed(walk[1:])]]
+        layer: dict[int, Any] = {}
+        for common, reached in layers[-1].items():
+            following = reached @ fits
+            for single, members in groups.items():
+                chosen = following & members
+                if chosen.any():
+                    key = common & single
+                    layer[key] = chosen | layer[key] if key in layer else chosen
+        layers.append(layer)
+    closing = layers[-1].get(0)
+    if closing is None or not (closing & fits[:, start]).any():
+        return None
+    walk, common = [int(np.flatnonzero(closing & fits[:, start])[0])], 0
+    for layer in reversed(layers[:-1]):
+        after, single = walk[-1], int(singles[walk[-1]])
+        for key, reached in layer.items():
+            before = reached & fits[:, after]
+            if key & single == common and before.any():
+                walk.append(int(np.flatnonzero(before)[0]))
+                common = key
+                break
+    return walk[::-1]
 
 
 def _power(matrix: Any, exponent: int) -> Any:

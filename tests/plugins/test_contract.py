@@ -29,8 +29,8 @@ API_VERSION Action Agent AssistantMessage CallContext CallRecord Cause CellSumma
 CoordbenchError Decision Effect Episode EpisodeJob EpisodeLog Estimate Executor Failure FailureKind
 FailureRecord ForkView HeardMessage Invalid InvalidReason Lane Message Metric ModelCaller ModelError
 ModelInfo ModelProvider ModelReply ModelRequest ModelResult NoOptions Observation Offer Player
-RawCall Reporter Result Reward Rules RunView Sampling Scope SeatSummary SeatTurn SeatView StopReason StopSignal
-SystemMessage TaskSpec Tool ToolMessage Turn Usage UsageError UserMessage hookimpl
+RawCall Reporter Result Reward Rules RunView Sampling Scope SeatSummary SeatTurn SeatView
+StopReason StopSignal SystemMessage TaskSpec Tool ToolMessage Turn Usage UsageError UserMessage hookimpl
 """
 
 

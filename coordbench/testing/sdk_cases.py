@@ -17,6 +17,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
@@ -148,6 +149,7 @@ def case_response(given: Input) -> StubResponse:
     return StubResponse(status=given.get("status") or 200, headers=headers, body=body)
 
 
+@cache
 def installed_drivers() -> dict[str, SdkDriver]:
     """A driver for each API that an installed plugin speaks, by the API's name."""
     drivers: dict[str, SdkDriver] = {}

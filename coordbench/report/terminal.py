@@ -19,11 +19,8 @@ from coordbench.report.text import COLUMNS, Column, footnotes, marks, plain, rul
 __all__ = ["TerminalReporter", "build_terminal"]
 
 _UNLIMITED = 10_000
-_LAYOUTS = (
-    (("outcome", "behaviour", "cost"),),
-    (("outcome",), ("behaviour", "cost")),
-    (("outcome",), ("behaviour",), ("cost",)),
-)
+_LONGEST_NAME = 34
+_GAP = 2
 
 
 def build_terminal(target: str, options: msgspec.Struct) -> TerminalReporter:
@@ -77,22 +74,31 @@ def _hanging(console: Console, lead: str, text: str) -> None:
 
 
 def _stacks(cells: Sequence[CellSummary], width: int) -> list[list[Column]]:
-    """All columns at once where they fit; otherwise one table per group of columns."""
+    """One table where all columns fit; otherwise as few as hold them, each with the key columns.
+
+    Numbers are never wrapped; a long name may be folded.
+    """
     key = [column for column in COLUMNS if column.group == "key"]
     rest = [column for column in COLUMNS if column.group != "key"]
-    for layout in _LAYOUTS:
-        stacks = [key + [column for column in rest if column.group in groups] for groups in layout]
-        if all(_width(cells, stack) <= width for stack in stacks):
-            break
-    return stacks
-
-
-def _width(cells: Sequence[CellSummary], columns: Sequence[Column]) -> int:
     names = max((len(_name(cell)) for cell in cells), default=4)
-    return names + sum(
-        2 + max([len(column.heading), *(len(column.text(cell)) for cell in cells)])
-        for column in columns
-    )
+    widths = {column.heading: _width(cells, column) for column in COLUMNS}
+    key_width = sum(widths[column.heading] for column in key)
+    if names + key_width + sum(widths[column.heading] for column in rest) <= width:
+        return [key + rest]
+    room = width - min(names, _LONGEST_NAME) - key_width
+    stacks: list[list[Column]] = [[]]
+    left = room
+    for column in rest:
+        if widths[column.heading] > left and stacks[-1]:
+            stacks.append([])
+            left = room
+        stacks[-1].append(column)
+        left -= widths[column.heading]
+    return [key + stack for stack in stacks]
+
+
+def _width(cells: Sequence[CellSummary], column: Column) -> int:
+    return _GAP + max([len(column.heading), *(len(column.text(cell)) for cell in cells)])
 
 
 def _name(cell: CellSummary) -> str:
@@ -101,10 +107,10 @@ def _name(cell: CellSummary) -> str:
 
 
 def _table(cells: Sequence[CellSummary], columns: Sequence[Column]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     table.add_column("team", overflow="fold")
     for column in columns:
-        table.add_column(column.heading, justify="right", overflow="fold")
+        table.add_column(column.heading, justify="right", no_wrap=True)
     for cell in cells:
         style = "dim" if not cell.rankable else ""
         table.add_row(

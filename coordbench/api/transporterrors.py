@@ -36,8 +36,9 @@ def error_from_transport(error: BaseException | str) -> ModelError:
     if isinstance(error, str):
         words = message = error
     else:
-        words = " | ".join(_chain(error))
-        message = f"{type(error).__name__}: {error}"
+        links = _chain(error)
+        words = " | ".join(_words(links))
+        message = f"{type(links[0]).__name__}: {links[0]}"
     if _NEVER_WORDS.search(words):
         return ModelError("config", message, scope="run")
     if _TIMEOUT_WORDS.search(words):
@@ -47,15 +48,20 @@ def error_from_transport(error: BaseException | str) -> ModelError:
     return ModelError("network", message, retry=True)
 
 
-def _chain(error: BaseException | None) -> list[str]:
-    """Class names and message of an exception, and of what caused it."""
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """An exception, and what caused it."""
     links: list[BaseException] = []
     while error is not None and error not in links:
         links.append(error)
         error = error.__cause__ or error.__context__
     # Adapters call any lost connection of aiohttp a `ConnectTimeout`: its own word counts.
     own = [at for at, link in enumerate(links) if type(link).__module__.startswith("aiohttp")]
+    return links[own[0] :] if own else links
+
+
+def _words(links: list[BaseException]) -> list[str]:
+    """Class names and messages."""
     words: list[str] = []
-    for link in links[own[0] :] if own else links:
+    for link in links:
         words += [*(kind.__name__ for kind in type(link).__mro__), str(link)]
     return words

@@ -240,7 +240,9 @@ class _Parts:
     def _add(self, item: Mapping[str, Any], kind: str) -> None:
         if kind == "message":
             self._order.append({"is": "text"})
-            for part in _items(item.get("content")):
+            content = item.get("content")
+            self.texts.append(_string(content))
+            for part in _items(content):
                 self.texts.append(_string(part.get("text")))
                 self.refusals.append(_string(part.get("refusal")))
         elif kind == "reasoning":

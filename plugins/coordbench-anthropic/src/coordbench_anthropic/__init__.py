@@ -1,0 +1,1 @@
+"""Claude models through Anthropic's Messages API. The hook is in `coordbench_anthropic.plugin`."""

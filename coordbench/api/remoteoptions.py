@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from coordbench.api.endpoints import check_url
-from coordbench.api.models import ModelRequest
+from coordbench.api.models import ModelError, ModelRequest
 from coordbench.data.errors import UsageError
 
-__all__ = ["RemoteOptions"]
+__all__ = ["RemoteOptions", "with_omit_hint"]
 
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -104,3 +105,30 @@ class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True):
             "top_p": asked.top_p if self.top_p is None else self.top_p,
             "max_tokens": asked.max_tokens if self.max_tokens is None else self.max_tokens,
         }
+
+
+def with_omit_hint(error: ModelError, omittable: frozenset[str], **other: str) -> ModelError:
+    """The same error, where it refuses a setting by name: with the option that mends it.
+
+    Parameters
+    ----------
+    omittable : frozenset of str
+        Settings that `omit` may name.
+    **other : str
+        Setting -> another option that mends it.
+    """
+    if error.kind != "config" or error.status not in (400, 422):
+        return error
+    named = set(re.findall(r"[a-z_]+", error.message))
+    refused = next((name for name in sorted(omittable) if name in named), None)
+    if refused is None:
+        return error
+    option = other.get(refused, f"omit={refused}")
+    return ModelError(
+        error.kind,
+        f"{error.message} (option {option})",
+        retry=error.retry,
+        wait_s=error.wait_s,
+        scope=error.scope,
+        status=error.status,
+    )

@@ -10,6 +10,7 @@ from openai import AsyncOpenAI
 
 from coordbench.api import ModelError, ModelInfo, ModelReply, ModelRequest
 from coordbench.api.chatwire import decode_body, turn_of
+from coordbench.api.remoteoptions import with_omit_hint
 from coordbench_openai.chat import ChatWire
 from coordbench_openai.client import Sender, make_http_client
 from coordbench_openai.plugin import OMITTABLE, OpenAIOptions
@@ -17,6 +18,8 @@ from coordbench_openai.responses import ResponsesWire
 from coordbench_openai.servers import OPENAI_URL, server_of
 
 __all__ = ["OpenAIModel"]
+
+_OTHER_CAP = "cap=max_completion_tokens, or cap=max_tokens"
 
 
 class OpenAIModel:
@@ -96,7 +99,7 @@ class OpenAIModel:
         try:
             answer = await self._sender.send(wire.path, body, stream=self._stream, turn=turn)
         except ModelError as error:
-            raise _with_help(error) from None
+            raise with_omit_hint(error, OMITTABLE, max_tokens=_OTHER_CAP) from None
         if answer.refused is not None:
             return msgspec.structs.replace(answer.refused, sent=sent, max_tokens=cap)
         known: dict[str, Any] = {
@@ -123,15 +126,3 @@ def _settings(options: OpenAIOptions, url: str) -> dict[str, Any]:
         "stream": options.stream or None,
     }
     return options.settings() | {key: value for key, value in named.items() if value is not None}
-
-
-def _with_help(error: ModelError) -> ModelError:
-    """The error with what to do about it, where a setting was refused."""
-    if error.kind != "config" or error.status not in (400, 422):
-        return error
-    refused = next((name for name in sorted(OMITTABLE) if f"'{name}'" in error.message), None)
-    if refused == "max_tokens" and "max_completion_tokens" in error.message:
-        error.message += " (the option cap=max_completion_tokens does that)"
-    elif refused is not None:
-        error.message += f" (the option omit={refused} leaves it out)"
-    return error

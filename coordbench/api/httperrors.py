@@ -31,11 +31,15 @@ _QUOTA_CODES = (
     "credit_balance_too_low",
     "payment_required",
     "spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "contract_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
     "billing_error",
 )
 _QUOTA_WORDS = re.compile(
     r"insufficient[ _]quota|current quota|credit balance|billing|out of credits?|"
-    r"insufficient (?:credits?|balance|funds)|payment required|add credits",
+    r"insufficient (?:credits?|balance|funds)|payment required|add credits|"
+    r"reached your (?:\w+ ){0,3}usage limit",
     re.IGNORECASE,
 )
 _DAILY_QUOTA_ID = re.compile(r"PerDay|PerMonth", re.IGNORECASE)
@@ -47,6 +51,7 @@ _AUTH_CODES = (
     "unauthenticated",
     "unauthorized",
     "account_deactivated",
+    "organization_on_hold",
     "api_key_invalid",
 )
 _REFUSED_CODES = (
@@ -300,6 +305,9 @@ def _codes_of(error: Any) -> tuple[str, ...]:
     inner = error.get("innererror")
     if isinstance(inner, Mapping):
         found.append(inner.get("code"))
+    details = error.get("details")
+    if isinstance(details, Mapping):
+        found.append(details.get("error_code"))
     found += [detail.get("reason") for detail in _details(error)]
     return tuple(
         value.lower()

@@ -20,6 +20,8 @@ _CUT_WORDS = re.compile(
     r"without (?:sending )?(?:a )?complete|unexpected eof|body (?:is )?incomplete|ReadError",
     re.IGNORECASE,
 )
+_OBJECT = re.compile(r" ?\w*:?<[\w.]+ object at 0x[0-9a-f]+>")
+"""An object's repr, with its address in memory, within a message."""
 
 
 def error_from_transport(error: BaseException | str) -> ModelError:
@@ -38,7 +40,7 @@ def error_from_transport(error: BaseException | str) -> ModelError:
     else:
         links = _chain(error)
         words = " | ".join(_words(links))
-        message = f"{type(links[0]).__name__}: {links[0]}"
+        message = f"{type(links[0]).__name__}: {_OBJECT.sub('', str(links[0]))}"
     if _NEVER_WORDS.search(words):
         return ModelError("config", message, scope="run")
     if _TIMEOUT_WORDS.search(words):

@@ -165,6 +165,28 @@ def test_a_filter_is_the_safety_layers_answer(status: int, error: Any) -> None:
     assert made.stop == "refused"
 
 
+class TestAnthropic:
+    """Its errors have a type, and for some a code within `details`."""
+
+    def body(self, kind: str, message: str, code: str | None = None) -> dict[str, Any]:
+        details = {"details": {"error_code": code}} if code else {}
+        return {"type": "error", "error": {"type": kind, "message": message, **details}}
+
+    def test_a_spend_limit_is_gone_for_the_run(self) -> None:
+        body = self.body("rate_limit_error", "Limit.", "enforced_spend_limit_reached")
+        assert failure(429, body).kind == "quota"
+        text = "You have reached your specified API usage limits. You regain access in May."
+        assert failure(400, self.body("invalid_request_error", text)).kind == "quota"
+
+    def test_a_limit_on_growth_comes_back(self) -> None:
+        made = failure(429, self.body("rate_limit_error", "Slower.", "ramp_limit_exceeded"))
+        assert (made.kind, made.retry) == ("rate_limit", True)
+
+    def test_an_account_on_hold_opens_nothing(self) -> None:
+        made = failure(400, self.body("invalid_request_error", "No.", "organization_on_hold"))
+        assert (made.kind, made.scope) == ("auth", "run")
+
+
 class TestGoogle:
     def body(self, *details: dict[str, Any], message: str = "Quota exceeded.") -> dict[str, Any]:
         return {
@@ -291,6 +313,10 @@ class TestTransport:
     def test_what_can_never_work_is_not(self, error: BaseException | str) -> None:
         made = error_from_transport(error)
         assert (made.kind, made.retry, made.scope) == ("config", False, "run")
+
+    def test_no_address_in_memory_is_told(self) -> None:
+        made = error_from_transport(OSError(f"no host ssl:{object()} [failed]"))
+        assert made.message == "OSError: no host [failed]"
 
     def test_the_cause_is_looked_at(self) -> None:
         class APIConnectionError(Exception):

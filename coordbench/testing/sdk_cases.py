@@ -170,6 +170,7 @@ def installed_drivers() -> dict[str, SdkDriver]:
 
 def _request(given: Input) -> ModelRequest:
     asked = given.get("request") or {}
+    asked = {**asked, **(asked.get("generationConfig") or {})}
     cap = next((asked[name] for name in _CAPS if asked.get(name)), _NO_CAP)
     return ModelRequest(
         messages=_ASK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from coordbench.api.models import (
     ToolMessage,
     UserMessage,
 )
+from coordbench.data.strictjson import without_nan
 
 __all__ = ["Conversation", "PastReply", "arguments_object", "conversation_of", "wire_name"]
 
@@ -103,7 +104,8 @@ def arguments_object(call: RawCall) -> dict[str, Any]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return {}
-    return dict(value) if isinstance(value, Mapping) else {}
+    # Never what JSON has no word for: not every client's encoder refuses it.
+    return dict(without_nan(value)) if value and isinstance(value, dict) else {}
 
 
 def wire_name(name: str | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.request import getproxies
 
 import aiohttp
 import httpx2
@@ -27,6 +28,7 @@ __all__ = ["Answer", "HttpClient", "Sender"]
 HttpClient = aiohttp.ClientSession | httpx2.AsyncClient
 
 _KEEP_S = 30.0
+_ENCODER = msgspec.json.Encoder()
 _NO_RETRY = types.HttpRetryOptions(attempts=1)
 
 
@@ -58,7 +60,7 @@ class Sender:
         self._own: aiohttp.ClientSession | None = None
         self._client: genai.Client | None = None
 
-    async def send(self, model: str, body: Mapping[str, Any], *, stream: bool, turn: int) -> Answer:
+    async def send(self, model: str, body: dict[str, Any], *, stream: bool, turn: int) -> Answer:
         """Send one body and read the whole answer.
 
         Parameters
@@ -74,8 +76,7 @@ class Sender:
         ------
         ModelError
         """
-        # Through strict JSON and back: the SDK would send lone surrogates and NaN as they are.
-        clean: dict[str, Any] = msgspec.json.decode(encode_body(body))
+        clean = _clean(body)
         try:
             client = self._client or self._open()
             request: Any = getattr(getattr(client, "_api_client", None), "async_request", None)
@@ -119,7 +120,8 @@ class Sender:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 response_class=_Response,
                 timeout=aiohttp.ClientTimeout(total=None),
-                trust_env=True,
+                # Where it is set, aiohttp looks for proxies in a thread, at every call.
+                trust_env=bool(getproxies()),
             )
         if isinstance(http, aiohttp.ClientSession):
             options.aiohttp_client = http
@@ -137,6 +139,15 @@ class _Response(aiohttp.ClientResponse):
             return await super().json(**options)
         except ValueError:
             return {"message": await self.text(errors="replace"), "status": self.reason}
+
+
+def _clean(body: dict[str, Any]) -> dict[str, Any]:
+    """The body without lone surrogates, which the SDK would send as they are."""
+    try:
+        _ENCODER.encode(body)
+    except UnicodeEncodeError:
+        return msgspec.json.decode(encode_body(body), type=dict[str, Any])
+    return body
 
 
 async def _send_in_public(client: genai.Client, model: str, body: dict[str, Any]) -> str:
@@ -157,7 +168,7 @@ async def _send_in_public(client: genai.Client, model: str, body: dict[str, Any]
 def _from_status(error: errors.APIError, turn: int) -> ModelError | ModelReply:
     response: Any = error.response
     headers = {str(name): str(value) for name, value in getattr(response, "headers", {}).items()}
-    details: Any = error.details
+    details: Any = error.details or ""
     if isinstance(details, Mapping) and set(details) == {"message", "status"}:
         # The SDK's own words for a body that is no JSON; its status is only HTTP's reason.
         reasons = (getattr(response, "reason", None), getattr(response, "reason_phrase", None))

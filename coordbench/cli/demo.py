@@ -14,8 +14,8 @@ from coordbench.plugins import Registry
 __all__ = ["demo_spec"]
 
 _SCRIPT_EPISODES = 30
-_LOCAL_EPISODES = 5
-_LOCAL_MAX_TOKENS = 48
+_LOCAL_EPISODES = 3
+_LOCAL_MAX_TOKENS = 32
 
 
 def demo_spec(spec: TaskSpec, registry: Registry, *, small: bool) -> TaskSpec:

@@ -26,6 +26,7 @@ __all__ = ["RunProgress"]
 
 _LINE_EVERY_S = 10.0
 _REFRESH_PER_S = 4
+_ETA_AFTER_S = 5.0
 
 
 class _CellCount(msgspec.Struct):
@@ -77,6 +78,12 @@ class RunProgress:
         self._last_line = self._begun
         self._todo = sum(count.total - count.done for count in self.counts.values())
         self._played = 0
+        self._slow_calls = 0
+        self._slow_todo = sum(
+            (count.total - count.done) * cell.n * cell.rules.rounds
+            for cell, count in zip(plan.cells, self.counts.values(), strict=True)
+            if not cell.team.startswith("script/")
+        )
         self._bars = _bars(self.console)
         self._tasks: dict[str, TaskID] = {}
         self._live: Live | None = None
@@ -107,6 +114,7 @@ class RunProgress:
     def called(self, info: ModelInfo, record: CallRecord, failure: FailureRecord | None) -> None:
         """A call ended."""
         self.calls += 1
+        self._slow_calls += not info.instant
         self.retries += len(record.failures)
         usage = record.usage
         self.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
@@ -180,11 +188,12 @@ class RunProgress:
         return ", ".join(parts)
 
     def _eta(self) -> str:
-        if not self._played:
+        """From calls, at most as many as planned: cells differ in size, episodes end early."""
+        elapsed = time.monotonic() - self._begun
+        if elapsed < _ETA_AFTER_S or not self._slow_calls:
             return ""
-        left = self._todo - self._played
-        seconds = (time.monotonic() - self._begun) / self._played * left
-        return f", about {_duration(seconds)} left"
+        left = max(0, self._slow_todo - self._slow_calls)
+        return f", at most about {_duration(elapsed / self._slow_calls * left)} left"
 
     def _render(self) -> Group:
         line = Text(f"{self._played}/{self._todo} episodes, {self._totals()}{self._eta()}")

@@ -1,0 +1,1 @@
+"""Local GGUF models through llama.cpp. The hooks are in `coordbench_llamacpp.plugin`."""

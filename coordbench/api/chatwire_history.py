@@ -119,6 +119,8 @@ def messages_to_chat(
 def arguments_text(call: RawCall) -> str:
     """A call's arguments as JSON text of an object, whatever came in."""
     value = call.arguments
+    if value == "{}":
+        return "{}"
     try:
         if isinstance(value, str):
             decoded = json.loads(value, parse_constant=_not_json)

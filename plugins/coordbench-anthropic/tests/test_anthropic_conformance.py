@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordbench.testing.providers import PROVIDER_CHECKS, ProviderKit, check_name
+from coordbench.testing import PROVIDER_CHECKS, ProviderKit, check_name
 from coordbench_anthropic.model import AnthropicModel
 from coordbench_anthropic.options import AnthropicOptions
 

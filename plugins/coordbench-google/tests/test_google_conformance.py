@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordbench.testing.providers import PROVIDER_CHECKS, ProviderKit, check_name
+from coordbench.testing import PROVIDER_CHECKS, ProviderKit, check_name
 from coordbench_google.model import GoogleModel
 from coordbench_google.options import GoogleOptions
 

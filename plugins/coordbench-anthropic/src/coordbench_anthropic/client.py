@@ -65,10 +65,11 @@ def make_http_client(concurrency: int) -> httpx2.AsyncClient:
         max_keepalive_connections=connections,
         keepalive_expiry=_KEEP_S,
     )
+    # A redirect is a wrong base_url: following it would send the key to another server.
     try:
-        return DefaultAioHttpClient(limits=limits, timeout=None)
+        return DefaultAioHttpClient(limits=limits, timeout=None, follow_redirects=False)
     except RuntimeError:  # the SDK's way to say that aiohttp is not there
-        return httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=True)
+        return httpx2.AsyncClient(limits=limits, timeout=None)
 
 
 def make_client(

@@ -27,9 +27,14 @@ __all__ = ["Answer", "HttpClient", "Sender"]
 
 HttpClient = aiohttp.ClientSession | httpx2.AsyncClient
 
+_RAW = "async_request"
+"""The client's own request method; feature-tested."""
 _KEEP_S = 30.0
 _ENCODER = msgspec.json.Encoder()
 _NO_RETRY = types.HttpRetryOptions(attempts=1)
+# A redirect is a wrong base_url: following it would send the key to another server. The SDK hands
+# each HTTP library the word that it knows.
+_NO_REDIRECT = {"allow_redirects": False, "follow_redirects": False}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -79,7 +84,7 @@ class Sender:
         clean = _clean(body)
         try:
             client = self._client or self._open()
-            request: Any = getattr(getattr(client, "_api_client", None), "async_request", None)
+            request: Any = getattr(getattr(client, "_api_client", None), _RAW, None)
             if request is None:
                 return Answer(await _send_in_public(client, model, clean))
             verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
@@ -111,7 +116,10 @@ class Sender:
     def _open(self) -> genai.Client:
         """Make the client. aiohttp's session belongs to the running loop, so this waits for it."""
         options = types.HttpOptions(
-            base_url=self._url, api_version=self._api_version or None, retry_options=_NO_RETRY
+            base_url=self._url,
+            api_version=self._api_version or None,
+            retry_options=_NO_RETRY,
+            async_client_args=_NO_REDIRECT,
         )
         http = self._http
         if http is None:

@@ -146,7 +146,7 @@ def written(draw: Any, value: Any) -> str:
             f"{quoted(draw, key, key=True)}{draw(BLANKS)}={draw(BLANKS)}{written(draw, item)}"
             for key, item in value.items()
         ]
-        return "{" + draw(BLANKS) + ", ".join(pairs) + draw(BLANKS) + "}"
+        return f"{{{draw(BLANKS)}{', '.join(pairs)}{draw(BLANKS)}}}"
     if isinstance(value, list):
         items = "".join(f"{draw(GAPS)}{written(draw, item)}{draw(GAPS)}," for item in value)
         return f"[{items}{draw(GAPS)}]"
@@ -157,7 +157,7 @@ def written(draw: Any, value: Any) -> str:
 
 @st.composite
 def documents(draw: Any) -> str:
-    out = []
+    out: list[tuple[int, str, Any]] = []
     for key, value in draw(st.dictionaries(KEYS, VALUES, max_size=4)).items():
         name = quoted(draw, key, key=True)
         tables = isinstance(value, list) and value and all(isinstance(v, dict) for v in value)
@@ -174,7 +174,8 @@ def documents(draw: Any) -> str:
             f"{quoted(draw, key, key=True)} = {written(draw, item)}"
             for key, item in (body or {}).items()
         )
-    return "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n# end"]))
+    end: str = draw(st.sampled_from(["", "\n", "\n# end"]))
+    return "\n".join(lines) + end
 
 
 @given(documents())

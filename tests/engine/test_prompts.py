@@ -166,7 +166,8 @@ def test_messages_are_shown_in_order_and_cannot_forge_each_other() -> None:
 @pytest.mark.parametrize("field", BY_TEMPLATE)
 def test_every_allowed_placeholder_is_filled(field: str) -> None:
     template = " ".join(f"<{name}>=${name}" for name in sorted(BY_TEMPLATE[field]))
-    prompt = Prompt(**{"system": "s", "round": "r", "message": "m", field: template})
+    plain = Prompt(system="s", round="r", message="m")
+    prompt = msgspec.structs.replace(plain, **{field: template})
     observation = seen(last=REFUSED, heard=(HeardMessage(1, 0, "hello"),))
     exchange = 0 if field == "message" else -1
     messages = render_messages(prompt, Communication(rounds=1), observation, exchange=exchange)

@@ -30,7 +30,8 @@ CoordbenchError Decision Effect Episode EpisodeJob EpisodeLog Estimate Executor 
 FailureRecord ForkView HeardMessage Invalid InvalidReason Lane Message Metric ModelCaller ModelError
 ModelInfo ModelProvider ModelReply ModelRequest ModelResult NoOptions Observation Offer Player
 RawCall Reporter Result Reward Rules RunView Sampling Scope SeatSummary SeatTurn SeatView
-StopReason StopSignal SystemMessage TaskSpec Tool ToolMessage Turn Usage UsageError UserMessage hookimpl
+StopReason StopSignal SystemMessage TaskSpec Tool ToolMessage Turn Usage UsageError UserMessage
+hookimpl
 """
 
 

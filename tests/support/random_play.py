@@ -99,7 +99,8 @@ def episodes(draw: st.DrawFn) -> Episode:
             return Action.EAT
         if eager and random.random() < 0.7:
             return Action.PICK_UP_RIGHT if view.left == "mine" else Action.PICK_UP_LEFT
-        return random.choice([*Action, None])
+        chosen: Action | None = random.choice([*Action, None])
+        return chosen
 
     episode = fold(play_events(n, rules, draw(st.integers(0, 2**31 - 1)), choose), rules)
     assert episode is not None

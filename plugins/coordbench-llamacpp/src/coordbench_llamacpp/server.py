@@ -287,7 +287,11 @@ def _free_memory() -> float:
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         limit = int((group / "memory.max").read_text("ascii"))
-        free = min(free, limit - int((group / "memory.current").read_text("ascii")))
+        used = int((group / "memory.current").read_text("ascii"))
+        for line in (group / "memory.stat").read_text("ascii").splitlines():
+            if line.startswith("inactive_file "):
+                used -= int(line.split()[1])
+        free = min(free, limit - used)
     if free == float("inf"):
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
     return max(free, 0.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -40,16 +42,22 @@ SMOLLM2 = Published(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
 _BY_NAME = {"smollm2": SMOLLM2}
+_OPENMP = "libgomp.so.1"
 
 
 def check_target(target: str, options: LlamaCppOptions) -> None:
-    """Check that every file named is there. Opens none.
+    """Check that every file named is there, and what llama.cpp is linked against. Reads none.
 
     Raises
     ------
     UsageError
     """
     _locate(target)
+    if not _openmp_is_there():
+        raise UsageError(
+            f"xllamacpp needs the OpenMP runtime, and {_OPENMP} is not installed",
+            hint="install it from the system's packages (Debian, Ubuntu: apt install libgomp1)",
+        )
     for path in (options.lora, options.template):
         if path:
             _existing(path)
@@ -156,6 +164,21 @@ def _installed(published: Published) -> Path | None:
         if path.is_file():
             return path.resolve()
     return None
+
+
+def _openmp_is_there() -> bool:
+    """The wheels for Linux bring all but this; it comes with compilers, so bare systems lack it."""
+    spec = importlib.util.find_spec("xllamacpp")
+    if sys.platform != "linux" or spec is None or spec.origin is None:
+        return True
+    bundled = Path(spec.origin).parent.with_name("xllamacpp.libs")
+    if any(bundled.glob("libgomp*")):
+        return True
+    try:
+        ctypes.CDLL(_OPENMP)
+    except OSError:
+        return False
+    return True
 
 
 def _read(path: Path) -> ModelFile:

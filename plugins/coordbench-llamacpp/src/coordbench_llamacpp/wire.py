@@ -99,7 +99,9 @@ def constrained_reply(reply: ModelReply, request: ModelRequest, form: str) -> Mo
     """
     if reply.stop != "stop" or reply.calls:
         return reply
-    name = _name_in(reply.text, form)
+    # Where the template opens a block of reasoning, all that the form let through stands in it.
+    whole = reply.text if not reply.reasoning else "" if reply.text else reply.reasoning
+    name = _name_in(whole, form)
     if name not in {tool.name for tool in _wanted(request)}:
         return reply
     return msgspec.structs.replace(
@@ -107,6 +109,8 @@ def constrained_reply(reply: ModelReply, request: ModelRequest, form: str) -> Mo
         stop="tool_calls",
         calls=(RawCall(name, "{}", _CALL_ID),),
         text="",
+        reasoning="",
+        native=None,
     )
 
 

@@ -6,6 +6,7 @@ A value that JSON has no word for becomes null, and what it was is said beside i
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -28,9 +29,14 @@ def encode(value: Any) -> bytes:
     """Encode as strict JSON on one line.
 
     NaN and the infinities become null; where an object holds any, its key `reasons` says which
-    member was what.
+    member was what (`scores[2]` for one in a list). Numbers and arrays of numpy are taken too.
+
+    Raises
+    ------
+    TypeError
+        Something in it has no JSON.
     """
-    return _ENCODER.encode(without_nan(msgspec.to_builtins(value)))
+    return _ENCODER.encode(without_nan(msgspec.to_builtins(value, enc_hook=_plain)))
 
 
 def pretty(value: Any) -> bytes:
@@ -48,7 +54,7 @@ def decode(data: bytes | str) -> Any:
     """
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise StrictJSONError(str(error)) from error
 
 
@@ -63,18 +69,38 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, dict):
         plain = {scrub(str(key)): without_nan(item) for key, item in value.items()}
         lost = {
-            scrub(str(key)): _name(item)
+            where: _name(number)
             for key, item in value.items()
-            if isinstance(item, float) and not math.isfinite(item)
+            for where, number in _non_finite(scrub(str(key)), item)
         }
         if lost:
-            known = plain.get("reasons")
-            plain["reasons"] = (known if isinstance(known, dict) else {}) | lost
+            known = plain.get("reasons", {})
+            if isinstance(known, dict):
+                plain["reasons"] = known | lost
+            else:
+                plain["reasons_for_null"] = lost
         return plain
     return value
+
+
+def _non_finite(where: str, value: Any) -> Iterator[tuple[str, float]]:
+    """Non-finite numbers that no object of their own explains, and where they stand."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield where, value
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _non_finite(f"{where}[{index}]", item)
 
 
 def _name(value: float) -> str:
     if math.isnan(value):
         return "not a number"
     return "infinite" if value > 0 else "minus infinite"
+
+
+def _plain(value: Any) -> Any:
+    plain = getattr(value, "tolist", None)
+    if plain is None:
+        raise TypeError(f"objects of type {type(value).__name__} have no JSON")
+    return plain()

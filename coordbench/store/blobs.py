@@ -7,14 +7,16 @@ where a file per blob would cost hundreds. A blob that several episodes share is
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from coordbench.data.errors import StoreError
 
-__all__ = ["BlobPack", "encode_blobs", "index_blobs"]
+__all__ = ["BlobPack", "decode_blob", "encode_blobs", "index_blobs"]
 
 _PREFIX = b'{"sha256":"'
 _HASH_LENGTH = 64
@@ -40,6 +42,27 @@ def encode_blobs(blobs: Mapping[str, bytes]) -> bytes:
             line = _Line(digest, base64=base64.b64encode(data).decode("ascii"))
         lines.append(_ENCODER.encode(line))
     return b"".join(line + b"\n" for line in lines)
+
+
+def decode_blob(line: bytes) -> tuple[str, bytes]:
+    """Hash and bytes of one line of a pack.
+
+    Raises
+    ------
+    ValueError
+        It is no such line, or its bytes are not those that the hash is of.
+    """
+    found = _DECODER.decode(line)
+    if found.text is not None:
+        data = found.text.encode("utf-8")
+    else:
+        try:
+            data = base64.b64decode(found.base64 or "", validate=True)
+        except binascii.Error as error:
+            raise ValueError(str(error)) from error
+    if sha256(data).hexdigest() != found.sha256:
+        raise ValueError("its bytes are not those that were stored")
+    return found.sha256, data
 
 
 def index_blobs(path: Path) -> tuple[dict[str, int], int]:
@@ -76,7 +99,7 @@ class BlobPack:
         Raises
         ------
         StoreError
-            There is none, or its line cannot be read.
+            There is none, its line cannot be read, or its bytes have another hash.
         """
         if self._index is None:
             self._index, _ = index_blobs(self.path)
@@ -85,11 +108,8 @@ class BlobPack:
             raise StoreError(f"{self.path}: no blob {digest}")
         with self.path.open("rb") as file:
             file.seek(offset)
-            data = file.readline()
+            line = file.readline()
         try:
-            line = _DECODER.decode(data)
-        except msgspec.DecodeError as error:
+            return decode_blob(line)[1]
+        except ValueError as error:
             raise StoreError(f"{self.path}: blob {digest} cannot be read: {error}") from error
-        if line.text is not None:
-            return line.text.encode("utf-8")
-        return base64.b64decode(line.base64 or "")

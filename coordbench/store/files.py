@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
-__all__ = ["AppendFile", "replace_file", "sync_folder"]
+__all__ = ["AppendFile", "remove_leftovers", "replace_file", "sync_folder"]
+
+_UNSYNCABLE = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -25,11 +28,21 @@ def replace_file(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Remove what a kill in the middle of `replace_file(path, ...)` left behind."""
+    for temporary in path.parent.glob(f".{path.name}.*.tmp"):
+        temporary.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
+    """Make the names in `folder` durable, where its file system can."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some network and user-space file systems sync files, and no folders.
+        if error.errno not in _UNSYNCABLE:
+            raise
     finally:
         os.close(descriptor)
 
@@ -41,6 +54,11 @@ class AppendFile:
     ----------
     path : Path
         Created where it does not exist.
+
+    Attributes
+    ----------
+    size : int
+        Bytes that stand.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +83,7 @@ class AppendFile:
             while written < len(view):
                 written += os.pwrite(self._descriptor, view[written:], self.size + written)
             os.fsync(self._descriptor)
-        except OSError:
+        except BaseException:
             self.cut(self.size)
             raise
         self.size += len(data)

@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from coordbench.data.episode import Episode, fold
-from coordbench.data.errors import ResumeError, StoreError, UnknownNameError, UsageError
+from coordbench.data.errors import StoreError, UnknownNameError
 from coordbench.data.events import TIME_FIELDS, Event
-from coordbench.data.manifest import FORMAT, Manifest
-from coordbench.data.plan import Cell, Plan
+from coordbench.data.manifest import Manifest
+from coordbench.data.plan import Cell
 from coordbench.data.seeds import episode_seed
 from coordbench.data.spec import TaskSpec
 from coordbench.store.blobs import BlobPack
-from coordbench.store.blocks import Block, CellIndex, decode_events, index_cell
+from coordbench.store.blocks import UNREADABLE, Block, decode_events, index_cell
+from coordbench.store.finding import nearest_hint
+from coordbench.store.manifests import MANIFEST, read_manifest
 
-__all__ = ["MANIFEST", "StoredRun", "check_resume", "find_run", "read_manifest"]
-
-MANIFEST = "manifest.json"
-_LATEST = "latest"
-_MOST_DIFFERENCES = 5
+__all__ = ["StoredRun"]
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of the run folder `path`.
+class _CellBlocks(msgspec.Struct, frozen=True):
+    """The block that counts for each episode, by index, and what was left out."""
 
-    Raises
-    ------
-    UsageError
-        There is none, it cannot be read, or it is of another format.
-    """
-    file = path / MANIFEST
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(
-            f"{path} is not a run folder: it holds no {MANIFEST}",
-            hint="name a folder that `coordbench run` made, or `latest`",
-        ) from None
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror or error}") from error
-    try:
-        found = msgspec.json.decode(data)
-        format_ = found.get("format") if isinstance(found, dict) else None
-        if format_ is not None and format_ != FORMAT:
-            raise UsageError(
-                f"{file}: format {format_!r}, and this coordbench reads format {FORMAT}",
-                hint=f"use the version that wrote it: {found.get('coordbench') or 'unknown'}",
-            )
-        return msgspec.convert(found, Manifest)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"{file} cannot be read: {error}") from error
+    latest: dict[int, Block]
+    problems: tuple[str, ...]
 
 
 class StoredRun:
-    """A stored run. Made by `open`.
+    """A stored run, as it was when each of its cells was first looked at. Made by `open`.
+
+    Every method that reads a cell raises `StoreError` where its file cannot be trusted: it cannot
+    be opened, holds another run's or cell's episodes, or two results for one episode.
 
     Attributes
     ----------
@@ -70,7 +46,7 @@ class StoredRun:
         self.path = path
         self.manifest = manifest
         self._cells = {cell.id: cell for cell in manifest.cells}
-        self._indices: dict[str, tuple[CellIndex, dict[int, Block], tuple[str, ...]]] = {}
+        self._indices: dict[str, _CellBlocks] = {}
         self._packs: dict[str, BlobPack] = {}
 
     @classmethod
@@ -83,7 +59,7 @@ class StoredRun:
             It is no run folder, or of another format.
         """
         path = Path(path)
-        if path.name == MANIFEST and path.is_file():
+        if path.name == MANIFEST:
             path = path.parent
         return cls(path, read_manifest(path))
 
@@ -96,22 +72,20 @@ class StoredRun:
     def problems(self) -> list[str]:
         """What was left out of every cell, as `file:line: what`."""
         return [
-            problem
-            for cell in self.manifest.cells
-            for problem in (*self._index(cell.id)[0].problems, *self._index(cell.id)[2])
+            problem for cell in self.manifest.cells for problem in self._index(cell.id).problems
         ]
 
     def cell(self, cell_id: str) -> Cell:
         """The planned cell with this id."""
         if cell_id not in self._cells:
             raise UnknownNameError(
-                f"{self.path} has no cell {cell_id!r}", hint=_nearest(cell_id, self._cells)
+                f"{self.path} has no cell {cell_id!r}", hint=nearest_hint(cell_id, self._cells)
             )
         return self._cells[cell_id]
 
     def state(self, cell_id: str) -> dict[int, str]:
         """Episode index -> `completed`, `failed` or `stopped`, of those that have an end."""
-        return {episode: block.status for episode, block in self._index(cell_id)[1].items()}
+        return {episode: block.status for episode, block in self._index(cell_id).latest.items()}
 
     def missing(self, cell_id: str) -> list[int]:
         """Episodes that a resume plays: never ended, stopped, or failed by infrastructure."""
@@ -125,10 +99,14 @@ class StoredRun:
     def episodes(self, cell_id: str) -> Iterator[Episode]:
         """Episodes that have an end, in index order, read one at a time."""
         rules = self.cell(cell_id).rules
-        for events in self._blocks(cell_id):
-            episode = fold(events, rules)
-            if episode is not None:
-                yield episode
+        latest = self._index(cell_id).latest
+        if not latest:
+            return
+        with self._opened(cell_id) as file:
+            for block in latest.values():
+                episode = fold(self._decode(cell_id, block, file), rules)
+                if episode is not None:
+                    yield episode
 
     def episode(self, cell_id: str, index: int) -> Episode:
         """One episode.
@@ -144,18 +122,30 @@ class StoredRun:
         return episode
 
     def events(self, cell_id: str, index: int) -> list[Event]:
-        """Events of one episode, in order."""
-        block = self._index(cell_id)[1].get(index)
+        """Events of one episode, in order.
+
+        Raises
+        ------
+        UnknownNameError
+            It was never played to an end.
+        """
+        block = self._index(cell_id).latest.get(index)
         if block is None:
             raise UnknownNameError(
                 f"{cell_id} has no episode {index}",
-                hint=f"stored: {_ranges(sorted(self.state(cell_id)))}",
+                hint=f"stored: {_ranges(list(self._index(cell_id).latest))}",
             )
-        with self._file(cell_id).open("rb") as file:
+        with self._opened(cell_id) as file:
             return self._decode(cell_id, block, file)
 
     def blob(self, cell_id: str, digest: str) -> bytes:
-        """A prompt or raw reply of a cell by its SHA-256."""
+        """A prompt or raw reply of a cell by its SHA-256.
+
+        Raises
+        ------
+        StoreError
+            There is none, or it cannot be read.
+        """
         if cell_id not in self._packs:
             self._packs[cell_id] = BlobPack(self.path / "blobs" / f"{cell_id}.jsonl")
         return self._packs[cell_id].get(digest)
@@ -163,68 +153,83 @@ class StoredRun:
     def _file(self, cell_id: str) -> Path:
         return self.path / "cells" / f"{cell_id}.jsonl"
 
-    def _blocks(self, cell_id: str) -> Iterator[list[Event]]:
-        latest = self._index(cell_id)[1]
-        if not latest:
-            return
-        with self._file(cell_id).open("rb") as file:
-            for _, block in sorted(latest.items()):
-                yield self._decode(cell_id, block, file)
-
-    def _decode(self, cell_id: str, block: Block, file: Any) -> list[Event]:
-        file.seek(block.start)
-        data = file.read(block.end - block.start)
+    def _opened(self, cell_id: str) -> BinaryIO:
         try:
-            return decode_events(data)
-        except msgspec.DecodeError as error:
+            return self._file(cell_id).open("rb")
+        except OSError as error:
+            raise self._unreadable(cell_id, error) from error
+
+    def _unreadable(self, cell_id: str, error: OSError) -> StoreError:
+        return StoreError(f"cannot read {self._file(cell_id)}: {error.strerror or error}")
+
+    def _decode(self, cell_id: str, block: Block, file: BinaryIO) -> list[Event]:
+        parts = []
+        for start, end in block.spans:
+            file.seek(start)
+            parts.append(file.read(end - start))
+        try:
+            return decode_events(b"".join(parts))
+        except UNREADABLE as error:
             raise StoreError(
                 f"{self._file(cell_id)}:{block.line}: episode {block.episode} cannot be read: "
-                f"{error}"
+                f"{error}",
+                hint="the file changed while it was read",
             ) from error
 
-    def _index(self, cell_id: str) -> tuple[CellIndex, dict[int, Block], tuple[str, ...]]:
+    def _index(self, cell_id: str) -> _CellBlocks:
         if cell_id not in self._indices:
-            cell = self.cell(cell_id)
-            index = index_cell(self._file(cell_id))
-            self._indices[cell_id] = (index, *self._latest(cell, index))
+            self._indices[cell_id] = self._look(self.cell(cell_id))
         return self._indices[cell_id]
 
-    def _latest(self, cell: Cell, index: CellIndex) -> tuple[dict[int, Block], tuple[str, ...]]:
-        """The block that counts for each episode, and notes on those that don't.
+    def _look(self, cell: Cell) -> _CellBlocks:
+        """Find the block that counts for each episode.
 
         A later block supersedes a stopped or failed one; a completed one stands.
         """
+        path = self._file(cell.id)
+        try:
+            index = index_cell(path)
+        except OSError as error:
+            raise self._unreadable(cell.id, error) from error
         latest: dict[int, Block] = {}
         notes: list[str] = []
-        path = self._file(cell.id)
         for block in index.blocks:
-            expected = episode_seed(self.spec.seed, cell.n, block.episode)
-            if block.seed != expected:
-                raise StoreError(
-                    f"{path}:{block.line}: episode {block.episode} was played with seed "
-                    f"{block.seed}, and the plan gives it {expected}",
-                    hint="the file belongs to another run",
-                )
-            before = latest.get(block.episode)
-            if before is not None and before.status == "completed":
-                if block.status != "completed":
-                    continue
-                if self._content(cell.id, before) != self._content(cell.id, block):
-                    raise StoreError(
-                        f"{path}: episode {block.episode} is stored twice with different events, "
-                        f"at lines {before.line} and {block.line}",
-                        hint="remove one of the two blocks; neither is preferred",
-                    )
-                notes.append(
-                    f"{path}:{block.line}: episode {block.episode} is stored twice, alike; "
-                    "counted once"
-                )
+            at, episode = f"{path}:{block.line}", f"episode {block.episode}"
+            self._check(cell, block)
+            if not 0 <= block.episode < cell.episodes:
+                notes.append(f"{at}: {episode} is not in the plan; it is left out")
                 continue
-            latest[block.episode] = block
-        return latest, tuple(notes)
+            before = latest.get(block.episode)
+            if before is None or before.status != "completed":
+                latest[block.episode] = block
+            elif block.status != "completed":
+                notes.append(f"{at}: {episode} is completed above, at line {before.line}")
+            elif self._content(cell.id, before) == self._content(cell.id, block):
+                notes.append(f"{at}: {episode} is stored twice, alike; counted once")
+            else:
+                raise StoreError(
+                    f"{path}: {episode} is stored twice with different events, at lines "
+                    f"{before.line} and {block.line}",
+                    hint="remove one of the two blocks; neither is preferred",
+                )
+        return _CellBlocks(dict(sorted(latest.items())), (*index.problems, *notes))
+
+    def _check(self, cell: Cell, block: Block) -> None:
+        at = f"{self._file(cell.id)}:{block.line}: episode {block.episode}"
+        if block.cell != cell.id:
+            raise StoreError(
+                f"{at} was played in cell {block.cell!r}, not in {cell.id!r}",
+                hint="the file was renamed or belongs to another run",
+            )
+        planned = episode_seed(self.spec.seed, cell.n, block.episode)
+        if block.seed != planned:
+            raise StoreError(
+                f"{at} was played with seed {block.seed}, and the plan gives it {planned}",
+                hint="the file belongs to another run",
+            )
 
     def _content(self, cell_id: str, block: Block) -> list[Any]:
-        with self._file(cell_id).open("rb") as file:
+        with self._opened(cell_id) as file:
             events = self._decode(cell_id, block, file)
         return [_without_times(msgspec.to_builtins(event)) for event in events]
 
@@ -237,99 +242,12 @@ def _without_times(value: Any) -> Any:
     return value
 
 
-def find_run(name: str, roots: Sequence[Path | str] = ("runs", "reports")) -> Path:
-    """The folder of a run: a path, `latest`, or the start of a run's name under `roots`.
-
-    Raises
-    ------
-    UnknownNameError
-        There is none, or several start so.
-    """
-    path = Path(name)
-    if path.exists():
-        return path.parent if path.name == MANIFEST else path
-    runs = [
-        folder.parent
-        for root in roots
-        if Path(root).is_dir()
-        for folder in sorted(Path(root).glob(f"*/{MANIFEST}"))
-    ]
-    where = " or ".join(f"{root}/" for root in roots)
-    if not runs:
-        raise UnknownNameError(
-            f"no run {name!r}: there is no such folder, and none under {where}",
-            hint="`coordbench run` makes one",
-        )
-    if name == _LATEST:
-        return max(runs, key=lambda run: (run / MANIFEST).stat().st_mtime)
-    matches = [run for run in runs if run.name == name] or [
-        run for run in runs if run.name.startswith(name)
-    ]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UnknownNameError(
-            f"several runs start with {name!r}: {', '.join(run.name for run in matches)}"
-        )
-    raise UnknownNameError(
-        f"no run {name!r} under {where}", hint=_nearest(name, [run.name for run in runs])
-    )
-
-
-def check_resume(manifest: Manifest, plan: Plan) -> None:
-    """Refuse to mix two experiments in one run folder.
-
-    Raises
-    ------
-    ResumeError
-        The plan asked for is not the one that was recorded; names what differs.
-    """
-    if manifest.digest == plan.digest:
-        return
-    recorded = msgspec.to_builtins(manifest.spec)
-    asked = msgspec.to_builtins(plan.spec)
-    found = list(_differences(recorded, asked))
-    if not found:
-        found = ["the cells (models, agents or their order)"]
-    shown = "; ".join(found[:_MOST_DIFFERENCES])
-    more = f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > _MOST_DIFFERENCES else ""
-    raise ResumeError(
-        f"run {manifest.run} was recorded with other settings: {shown}{more}",
-        hint="resume without those options, or start a new run",
-    )
-
-
-def _differences(recorded: Any, asked: Any, key: str = "") -> Iterator[str]:
-    if isinstance(recorded, dict) and isinstance(asked, dict):
-        for name in [*recorded, *(name for name in asked if name not in recorded)]:
-            inner = f"{key}.{name}" if key else str(name)
-            yield from _differences(recorded.get(name), asked.get(name), inner)
-    elif recorded != asked:
-        yield f"{key} was {_short(recorded)}, now {_short(asked)}"
-
-
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return "known: " + ", ".join(list(known)[:10])
-
-
 def _ranges(numbers: list[int]) -> str:
-    if not numbers:
-        return "none"
-    parts: list[str] = []
-    begin = previous = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == previous + 1:
-            previous = number
-            continue
-        parts.append(str(begin) if begin == previous else f"{begin}-{previous}")
-        if number is not None:
-            begin = previous = number
-    return ", ".join(parts)
+    """`0-3, 7`, of ascending numbers."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in spans) or "none"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-import tempfile
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,10 +17,11 @@ from coordbench.data.errors import StoreError, UsageError
 from coordbench.data.events import Event
 from coordbench.data.manifest import Manifest
 from coordbench.data.strictjson import pretty, without_nan
+from coordbench.store import rescue
 from coordbench.store.blobs import encode_blobs, index_blobs
 from coordbench.store.blocks import index_cell
-from coordbench.store.files import AppendFile, replace_file
-from coordbench.store.reader import MANIFEST, read_manifest
+from coordbench.store.files import AppendFile, remove_leftovers, replace_file, sync_folder
+from coordbench.store.manifests import MANIFEST, read_manifest
 
 __all__ = ["RunWriter", "encode_events"]
 
@@ -43,8 +44,9 @@ class RunWriter:
     Attributes
     ----------
     path : Path
+    manifest : Manifest
     repairs : list of str
-        What `open` had to cut off, and where it was put.
+        What `open` cut off, and where it put it; what it took back.
     """
 
     def __init__(self, path: Path, manifest: Manifest, lock: int) -> None:
@@ -64,15 +66,19 @@ class RunWriter:
         UsageError
             `root` cannot be written.
         """
+        path = writer = None
         try:
             root.mkdir(parents=True, exist_ok=True)
             path, name = _new_folder(root, manifest.run)
-            for folder in ("cells", "blobs"):
-                (path / folder).mkdir()
-            manifest = msgspec.structs.replace(manifest, run=name)
-            writer = cls(path, manifest, _locked(path))
-            replace_file(path / MANIFEST, pretty(manifest))
+            writer = cls(path, msgspec.structs.replace(manifest, run=name), _locked(path))
+            _make_folders(path)
+            replace_file(path / MANIFEST, pretty(writer.manifest))
+            sync_folder(root)
         except OSError as error:
+            if writer is not None:
+                writer.close()
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
             raise UsageError(
                 f"cannot write results to {root}: {error.strerror or error}",
                 hint="name a folder you can write to: --out DIR",
@@ -81,16 +87,30 @@ class RunWriter:
 
     @classmethod
     def open(cls, path: Path) -> RunWriter:
-        """Open a run folder to go on with it; torn tails are set aside first."""
+        """Open a run folder to go on with it.
+
+        Torn tails are set aside first, so that no later append can glue to them, and episodes
+        that an earlier process could only keep elsewhere are taken back.
+
+        Raises
+        ------
+        UsageError
+            It is no run folder, another process writes to it, or it cannot be written.
+        """
+        path = path.parent if path.name == MANIFEST else path
         manifest = read_manifest(path)
+        writer = None
         try:
             writer = cls(path, manifest, _locked(path))
-            for cell in manifest.cells:
-                writer._repair(cell.id)
-        except OSError as error:
+            writer._mend()
+        except BaseException as error:
+            if writer is not None:
+                writer.close()
+            if not isinstance(error, OSError):
+                raise
             raise UsageError(
                 f"cannot write to {path}: {error.strerror or error}",
-                hint="resume needs write access to the run's folder",
+                hint=_HINTS.get(error.errno or 0, "resume needs write access to the run's folder"),
             ) from error
         return writer
 
@@ -100,24 +120,25 @@ class RunWriter:
         Raises
         ------
         StoreError
-            It could not be written (disk full, folder gone). What was stored before is whole;
-            the message names the file in the system's temporary folder that keeps this episode,
-            where one could be written.
+            It could not be written (disk full, folder gone). What was stored before is whole.
+            Where the system's temporary folder could take this episode, the message names the
+            file, and `open` takes it back.
         """
         cell = log.job.cell
         lines = encode_events(log.events)
         try:
-            pack, known = self._pack(cell)
-            fresh = {digest: data for digest, data in log.blobs.items() if digest not in known}
-            if fresh:
-                pack.append(encode_blobs(fresh))
-                known.update(fresh)
-            self._file(cell).append(lines)
+            self._write(cell, log.blobs, lines)
         except OSError as error:
             raise self._not_written(log, lines, error) from error
 
     def update(self, **fields: Any) -> None:
-        """Replace fields of the manifest."""
+        """Replace fields of the manifest.
+
+        Raises
+        ------
+        StoreError
+            It could not be written; the manifest on disk is the one before.
+        """
         self.manifest = msgspec.structs.replace(self.manifest, **fields)
         try:
             replace_file(self.path / MANIFEST, pretty(self.manifest))
@@ -145,6 +166,21 @@ class RunWriter:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def _write(self, cell: str, blobs: Mapping[str, bytes], lines: bytes) -> None:
+        """Append blobs, then the events that name them; both or neither."""
+        pack, known = self._pack(cell)
+        fresh = {digest: data for digest, data in blobs.items() if digest not in known}
+        before = pack.size
+        if fresh:
+            pack.append(encode_blobs(fresh))
+        try:
+            self._file(cell).append(lines)
+        except BaseException:
+            if fresh:
+                pack.cut(before)
+            raise
+        known.update(fresh)
+
     def _file(self, cell: str) -> AppendFile:
         if cell not in self._events:
             self._events[cell] = AppendFile(self.path / "cells" / f"{cell}.jsonl")
@@ -157,15 +193,32 @@ class RunWriter:
             self._blobs[cell] = (AppendFile(path), set(known))
         return self._blobs[cell]
 
-    def _repair(self, cell: str) -> None:
-        """Cut off what a kill left half-written, so that the next append can't glue to it."""
+    def _mend(self) -> None:
+        remove_leftovers(self.path / MANIFEST)
+        _make_folders(self.path)
+        whole = {cell.id: self._repair(cell.id) for cell in self.manifest.cells}
+        for rescued in rescue.kept_for(self.manifest):
+            completed = whole.get(rescued.cell)
+            if completed is None or rescued.episode in completed:
+                continue
+            self._write(rescued.cell, rescued.blobs, rescued.lines)
+            if rescued.status == "completed":
+                completed.add(rescued.episode)
+            rescued.file.unlink()
+            self.repairs.append(
+                f"{self.path}: episode {rescued.episode} of {rescued.cell} was taken back from "
+                f"{rescued.file}"
+            )
+
+    def _repair(self, cell: str) -> set[int]:
+        """Set aside what a kill left half-written; return the episodes that are complete."""
         path = self.path / "cells" / f"{cell}.jsonl"
         index = index_cell(path)
         if index.size > index.whole:
             kept = _free_name(path.with_suffix(".torn"))
             with path.open("rb") as file:
                 file.seek(index.whole)
-                kept.write_bytes(file.read())
+                replace_file(kept, file.read())
             self._file(cell).cut(index.whole)
             self.repairs.append(
                 f"{path}: the last {index.size - index.whole} bytes were cut off by a kill; "
@@ -176,18 +229,16 @@ class RunWriter:
             _, whole = index_blobs(pack)
             if whole < pack.stat().st_size:
                 self._pack(cell)[0].cut(whole)
+        return {block.episode for block in index.blocks if block.status == "completed"}
 
     def _not_written(self, log: EpisodeLog, lines: bytes, error: OSError) -> StoreError:
         message = (
             f"{self.path}: episode {log.job.episode} of {log.job.cell} could not be written: "
             f"{error.strerror or error}"
         )
-        with contextlib.suppress(OSError):
-            with tempfile.NamedTemporaryFile(
-                prefix="coordbench-rescue-", suffix=".jsonl", delete=False
-            ) as file:
-                file.write(encode_blobs(log.blobs) + lines)
-            message += f"; it is kept in {file.name}"
+        kept = rescue.keep(self.manifest, log.job.cell, encode_blobs(log.blobs), lines)
+        if kept is not None:
+            message += f"; it is kept in {kept}, and resuming takes it back"
         hint = _HINTS.get(error.errno or 0, "what was stored before is whole")
         return StoreError(message, hint=f"{hint}; then: coordbench run --resume {self.path}")
 
@@ -199,6 +250,11 @@ _HINTS = {
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "the folder is not writable",
 }
+
+
+def _make_folders(path: Path) -> None:
+    for folder in ("cells", "blobs"):
+        (path / folder).mkdir(exist_ok=True)
 
 
 def _new_folder(root: Path, name: str) -> tuple[Path, str]:

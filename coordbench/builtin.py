@@ -14,7 +14,7 @@ from coordbench.api.models import ModelProvider
 from coordbench.api.offers import Offer
 from coordbench.api.reporting import Reporter
 from coordbench.api.scoring import Metric, Reward
-from coordbench.models.replay import ReplayOptions, build_replay
+from coordbench.models.replay import ReplayOptions, build_replay, check_replay
 from coordbench.models.script import POLICIES, build_script, check_script
 from coordbench.scoring.metrics import METRICS
 from coordbench.scoring.study import StudyOptions, build_study
@@ -47,6 +47,7 @@ def coordbench_models() -> list[Offer[ModelProvider]]:
             "replay",
             "answers again what a stored run's models answered",
             build=build_replay,
+            check=check_replay,
             options=ReplayOptions,
             traits=frozenset({"deterministic", "local", "target"}),
             examples=("replay/latest",),

@@ -14,7 +14,7 @@ from coordbench.plugins import Registry
 __all__ = ["demo_spec"]
 
 _SCRIPT_EPISODES = 30
-_LOCAL_EPISODES = 3
+_LOCAL_EPISODES = 2
 _LOCAL_MAX_TOKENS = 32
 
 

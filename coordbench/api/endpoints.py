@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 from coordbench.data.errors import UsageError
 
-__all__ = ["check_url", "is_loopback", "key_from"]
+__all__ = ["check_url", "is_loopback", "key_for", "key_from"]
+
+_NO_KEY = "none"
 
 
 def check_url(url: str) -> None:
@@ -74,3 +76,31 @@ def key_from(*variables: str, model: str, hint: str = "") -> str:
     raise UsageError(
         f"{model} needs a key, and {first} is not set", hint=f"{said}; {hint}" if hint else said
     )
+
+
+def key_for(url: str, *, named: str, variable: str, model: str) -> str:
+    """The key for a server; empty where it needs none.
+
+    Parameters
+    ----------
+    named : str
+        The variable that the user named for it; `none`: it needs no key.
+    variable : str
+        The variable of whoever runs the server; empty where that is not known. A server on this
+        machine needs no key unless one is named.
+    model : str
+        The name that was asked for.
+
+    Raises
+    ------
+    UsageError
+        The key is missing, or the server is unknown: a provider's key is sent to nobody else.
+    """
+    if named == _NO_KEY or (is_loopback(url) and not named):
+        return ""
+    if not (named or variable):
+        raise UsageError(
+            f"{model} needs to know which variable holds the key of {url}",
+            hint="add api_key_env=NAME_OF_THE_VARIABLE, or api_key_env=none where it needs no key",
+        )
+    return key_from(named or variable, model=model)

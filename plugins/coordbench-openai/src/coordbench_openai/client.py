@@ -18,36 +18,18 @@ import msgspec
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
 
 from coordbench.api import ModelError, ModelReply
+from coordbench.api.answers import Answer, answer_of_stream
 from coordbench.api.httperrors import error_from_response
 from coordbench.api.requestbody import encode_body
 from coordbench.api.transporterrors import error_from_transport
 
-__all__ = ["Answer", "Sender", "make_http_client"]
+__all__ = ["Sender", "make_http_client"]
 
 # The core limits how long a call may take; the SDK must not do it before.
 _TIMEOUT = httpx2.Timeout(3600.0)
 _KEEP_S = 30.0
 _SPARE = 8
 _JSON = {"Content-Type": "application/json"}
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What came back.
-
-    Attributes
-    ----------
-    data : bytes
-        The body; empty where it came as a stream.
-    lines : list of str or None
-        Lines of a stream: all that came before its end, or before the connection broke.
-    refused : ModelReply or None
-        Set where a safety layer answered with an error status.
-    """
-
-    data: bytes = b""
-    lines: list[str] | None = None
-    request_id: str | None = None
-    refused: ModelReply | None = None
 
 
 def make_http_client(concurrency: int) -> httpx2.AsyncClient:
@@ -101,11 +83,7 @@ class Sender:
             if not stream:
                 return await self._send(path, body)
             async with self._opened(path, body) as response:
-                request_id = response.headers.get("x-request-id")
-                lines = await _lines(response)
-                if _is_stream(response, lines):
-                    return Answer(lines=lines, request_id=request_id)
-                return Answer(data="\n".join(lines).encode(), request_id=request_id)
+                return await answer_of_stream(response, response.headers.get("x-request-id"))
         except Exception as error:
             # Adapters let some exceptions of theirs through: all mean that no whole answer came.
             return Answer(refused=_refusal_or_raise(error, turn))
@@ -159,18 +137,3 @@ def _refusal_or_raise(error: Exception, turn: int) -> ModelReply:
         return msgspec.structs.replace(made, request_id=request_id)
     cause = error.__cause__ if isinstance(error, APIConnectionError) else None
     raise error_from_transport(cause or error) from None
-
-
-async def _lines(response: httpx2.Response) -> list[str]:
-    lines: list[str] = []
-    # Whether a stream that broke was whole is for its last event to say.
-    with contextlib.suppress(Exception):
-        async for line in response.aiter_lines():
-            lines.append(line)  # noqa: PERF401
-    return lines
-
-
-def _is_stream(response: httpx2.Response, lines: list[str]) -> bool:
-    """Some servers answer in one piece although a stream was asked for, or label it otherwise."""
-    labelled = "event-stream" in response.headers.get("content-type", "")
-    return labelled or any(line.startswith("data:") for line in lines)

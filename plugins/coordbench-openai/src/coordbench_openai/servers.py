@@ -7,13 +7,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from coordbench.api import UsageError
-from coordbench.api.endpoints import check_url, is_loopback, key_from
+from coordbench.api.endpoints import check_url, is_loopback, key_for
 
 __all__ = ["OPENAI_URL", "Server", "key_of", "server_of"]
 
 OPENAI_URL = "https://api.openai.com/v1"
-_NO_KEY = "none"
 _PLACEHOLDER = "EMPTY"  # the SDK sends no request without a key; vLLM's word for none
 
 _KNOWN = {
@@ -91,15 +89,5 @@ def key_of(server: Server, named: str, model: str) -> str:
     UsageError
         There is none; the message names the variable to set.
     """
-    if named == _NO_KEY or (server.local and not named):
-        return _PLACEHOLDER
-    variable = named or server.key_env
-    if not variable:
-        raise UsageError(
-            f"{model} needs to know which variable holds the key of {server.url}",
-            hint=(
-                "add api_key_env=NAME_OF_THE_VARIABLE, or api_key_env=none where it needs no key; "
-                "OPENAI_API_KEY is sent to no other server by itself"
-            ),
-        )
-    return key_from(variable, model=model)
+    key = key_for(server.url, named=named, variable=server.key_env, model=model)
+    return key or _PLACEHOLDER

@@ -1,4 +1,4 @@
-"""What came back over HTTP, before anybody reads it; for responses as httpx and its kin have them."""
+"""What came back over HTTP, before anybody reads it; for responses like those of httpx."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Mistral's models for coordbench. Hooks are in `coordbench_mistral.plugin`."""

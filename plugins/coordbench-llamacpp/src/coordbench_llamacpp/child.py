@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import sys
 import urllib.request
@@ -34,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True):
     context : int
         Tokens of each slot.
     folder : str
-        Where the state of slots is saved.
+        Where the state of slots is saved; cleared away at the end.
     key : str
         Asked of every call, so that nobody else on this machine can make one.
     """
@@ -91,6 +92,9 @@ def main() -> int:
         readable, _, _ = select.select([0], [], [], _LOOK_EVERY_S)
         if readable and not os.read(0, 4096):
             break
+    if not ready.error:
+        # Also where the parent was killed, and nobody else is left to do it.
+        shutil.rmtree(settings.folder, ignore_errors=True)
     # Nothing is to be saved, and llama.cpp's own ending waits for calls that nobody reads.
     os._exit(1 if ready.error else 0)
 

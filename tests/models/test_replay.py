@@ -182,7 +182,7 @@ async def test_another_reading_needs_no_new_call(tmp_path: Path) -> None:
 
 
 class Retrying:
-    """An agent that asks up to three times for a decision it can read."""
+    """An agent that asks up to three times for a decision it can read, and waits in between."""
 
     def __init__(self, most: int = 3) -> None:
         self.most = most
@@ -197,6 +197,7 @@ class Retrying:
             calls += turn.calls
             if not isinstance(turn.result, Invalid):
                 break
+            await asyncio.sleep(0.001)
         return msgspec.structs.replace(turn, calls=tuple(calls))
 
 
@@ -228,23 +229,26 @@ async def test_a_turn_of_several_calls_is_answered_in_their_order(tmp_path: Path
 
 async def test_episodes_in_play_at_once_keep_their_places_apart(tmp_path: Path) -> None:
     cell = recorded_cell()
-    waiting = FakeModel(varied, delay_s=0.001)
-    logs = await play(cell, [FakeModel(third_time()), waiting, waiting], range(4), agent=Retrying())
+    live = FakeModel(varied, delay_s=0.001)
+    logs = await play(cell, [live, live, FakeModel(third_time())], range(4), agent=Retrying())
     run = store(tmp_path, [cell], logs)
-    replay = replay_of(run)
-    slow = FakeModel(varied, delay_s=0.001)
-    again = await play(replayed_cell(cell), [replay, slow, slow], range(4), agent=Retrying())
-    assert slow.most > 4
+    live = FakeModel(varied, delay_s=0.001)
+    again = await play(
+        replayed_cell(cell), [live, live, replay_of(run)], range(4), agent=Retrying()
+    )
+    assert live.most > 4
     assert [played(log) for log in again] == [played(log) for log in logs]
 
 
-async def test_one_replay_serves_two_cells_and_the_same_episode_twice(tmp_path: Path) -> None:
+async def test_one_replay_serves_two_cells_at_once_and_an_episode_twice(tmp_path: Path) -> None:
     cell = recorded_cell()
-    logs = await play(cell, [FakeModel(varied)], range(4))
+    logs = await play(cell, [FakeModel(third_time())], range(4), agent=Retrying())
     replay = replay_of(store(tmp_path, [cell], logs))
     first, second = replayed_cell(cell), msgspec.structs.replace(cell, id="twice_n3")
-    both = await asyncio.gather(play(first, [replay], [1]), play(second, [replay], [1]))
-    again = await play(first, [replay], [1])
+    both = await asyncio.gather(
+        *(play(each, [replay], [1], agent=Retrying()) for each in (first, second))
+    )
+    again = await play(first, [replay], [1], agent=Retrying())
     assert [played(log) for (log,) in (*both, again)] == [played(logs[1])] * 3
 
 

@@ -1,12 +1,12 @@
 """Scripted policies: models that need no key, and the baselines every report shows.
 
 A policy sees what any seat sees (its own two forks, its meals, what its last action did) and a
-seed; it keeps nothing between calls.
+seed; it keeps nothing between calls. Where nobody gets a fork that two seats reach for
+(`conflict = "nobody"`), policies without a draw can reach for it together for ever.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 from coordbench.api.models import ModelInfo, ModelReply, ModelRequest, Observation, RawCall
@@ -14,6 +14,7 @@ from coordbench.api.offers import NoOptions
 from coordbench.data.actions import Action
 from coordbench.data.errors import UnknownNameError
 from coordbench.data.events import Usage
+from coordbench.data.suggest import nearest
 from coordbench.tables.draws import mix64
 from coordbench.tables.optimum import fair_schedule
 
@@ -64,17 +65,26 @@ def grab_left(view: Observation, seed: int) -> Action | None:
 
 
 def resource_order(view: Observation, seed: int) -> Action | None:
-    """Lower-numbered fork first: Dijkstra's solution, no circular wait."""
-    return _in_order(view, left_first=view.seat != view.n - 1)
+    """Lower-numbered fork first, and put down last: Dijkstra's solution, no circular wait.
+
+    A seat's only fork is always its lower-numbered one: the right one for the last seat, the left
+    one for the others. So never do all seats hold one fork, not even while forks change hands.
+    """
+    return _in_order(view, left_first=view.seat != view.n - 1, first_down_last=True)
 
 
 def parity(view: Observation, seed: int) -> Action | None:
-    """Even seats left fork first, odd seats right fork first."""
-    return _in_order(view, left_first=view.seat % 2 == 0)
+    """Even seats left fork first, odd seats right fork first; the first one is put down last.
+
+    No circular wait, for the same reason as in resource order.
+    """
+    return _in_order(view, left_first=view.seat % 2 == 0, first_down_last=True)
 
 
 def polite_backoff(view: Observation, seed: int) -> Action | None:
-    """As grab-left, but half the time put down the only fork one holds when the other is taken."""
+    """As grab-left, but draw the first fork where both are alike, and half the time put down the
+    only fork one holds when the other is taken.
+    """
     draw = mix64(seed)
     if draw & 1 and not _ate(view):
         if view.left == "mine" and view.right == "taken":
@@ -85,11 +95,8 @@ def polite_backoff(view: Observation, seed: int) -> Action | None:
 
 
 def optimal(view: Observation, seed: int) -> Action | None:
-    """The seat's row of the fair schedule; resource order under rules that has none."""
-    rules = view.rules
-    if rules.order != "simultaneous" or rules.release_after_eating:
-        return resource_order(view, seed)
-    return fair_schedule(view.n, rules.rounds, rules)[view.round - 1][view.seat]
+    """The seat's part in the fair schedule of a perfect team."""
+    return fair_schedule(view.n, view.rules.rounds, view.rules)[view.round - 1][view.seat]
 
 
 POLICIES: dict[str, Policy] = {
@@ -115,9 +122,9 @@ def check_script(target: str, options: NoOptions) -> None:
     UnknownNameError
     """
     if target not in POLICIES:
-        near = difflib.get_close_matches(target, POLICIES, n=1)
+        near = nearest(target, POLICIES)
         said = f"no scripted policy {target!r}" if target else "script needs a policy"
-        hint = f"did you mean script/{near[0]}? " if near else ""
+        hint = f"did you mean script/{near}? " if near else ""
         raise UnknownNameError(said, hint=f"{hint}policies: {', '.join(POLICIES)}")
 
 
@@ -178,7 +185,8 @@ class ScriptedModel:
                 )
                 for tool in request.tools
             }
-        return self._replies[action]
+        # A task may offer fewer tools than a policy knows: then it has no call to make.
+        return self._replies.get(action, self._nothing)
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -192,17 +200,23 @@ def _ate(view: Observation) -> bool:
     return last.action in (Action.EAT, Action.PUT_DOWN_LEFT, Action.PUT_DOWN_RIGHT)
 
 
-def _in_order(view: Observation, *, left_first: bool) -> Action:
-    """Pick up in a fixed order, eat once, put down left then right, begin again."""
+def _in_order(view: Observation, *, left_first: bool, first_down_last: bool = False) -> Action:
+    """Pick up in a fixed order, eat once, put both down, begin again.
+
+    Parameters
+    ----------
+    first_down_last : bool
+        Put down in the reverse order of picking up, instead of left then right.
+    """
     has_left, has_right = view.left == "mine", view.right == "mine"
     if has_left and has_right:
-        return Action.PUT_DOWN_LEFT if _ate(view) else Action.EAT
-    if has_right and _ate(view):
-        return Action.PUT_DOWN_RIGHT
-    if has_left and not has_right:
-        return Action.PICK_UP_RIGHT
-    if has_right and not has_left:
-        return Action.PICK_UP_LEFT
+        if not _ate(view):
+            return Action.EAT
+        return Action.PUT_DOWN_RIGHT if first_down_last and left_first else Action.PUT_DOWN_LEFT
+    if has_left:
+        return Action.PUT_DOWN_LEFT if _ate(view) else Action.PICK_UP_RIGHT
+    if has_right:
+        return Action.PUT_DOWN_RIGHT if _ate(view) else Action.PICK_UP_LEFT
     return Action.PICK_UP_LEFT if left_first else Action.PICK_UP_RIGHT
 
 

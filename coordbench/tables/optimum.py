@@ -1,52 +1,73 @@
-"""How well a perfect team could do: exact bounds, with a schedule as witness.
+"""How well a perfect team could do: exact numbers, with a schedule as witness.
 
-All of it holds for simultaneous order without `release_after_eating`: put-downs come before
-pick-ups, and who holds both forks may eat every round.
-
-The exact search treats each seat by itself. A plan of one seat is the set of rounds in which it
-occupies its left fork, the set in which it occupies its right one (a fork put down in round t is
-free in round t), and the rounds in which it eats. Neighbours are compatible where their
-occupations of the shared fork are disjoint, and a team is a closed walk of length N over
-compatible plans (the transfer-matrix method, Stanley, *Enumerative Combinatorics* I, 4.7).
+A perfect team never passes through a deadlock, whatever `on_deadlock` says of it, and none of its
+actions is refused. In sequential order with random turns it cannot know who comes first, so it
+hands no fork over within a round: its numbers are those of the schedules, fixed beforehand, that
+hold in every order of turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 from coordbench.data.actions import Action
 from coordbench.data.errors import UsageError
 from coordbench.data.spec import Rules
-from coordbench.tables.table import ON_TABLE, is_deadlock
+from coordbench.tables.optimum_plans import Plan, Timing, actions_of, seat_plans, timing_of
+from coordbench.tables.optimum_ring import best_ring
+from coordbench.tables.optimum_runs import (
+    Pattern,
+    Schedule,
+    arcs,
+    order_of,
+    pattern_of,
+    play_out,
+)
 
 __all__ = ["Schedule", "fair_schedule", "fewest_rounds", "most_meals", "schedule"]
 
-Schedule = tuple[tuple[Action, ...], ...]
-"""Actions by round, then by seat: shape (rounds, N)."""
-
-_MOST_EXACT_MEALS = 2
-_SEARCH_LIMIT = 16
-
-
-class _Plan(NamedTuple):
-    """One seat's plan. Bit t of a mask is round t + 1."""
-
-    left: int
-    right: int
-    eats: int
+_MOST_MEALS_EACH = {False: 5, True: 3}
+_MOST_PLANS = 16_000
+_EXACT_ROUNDS = 12
+_LONGER_ROUNDS, _LONGER_MEALS = 16, 4
+_EXACT_SEATS = 64
 
 
+@lru_cache(maxsize=256)
 def most_meals(n: int, rounds: int, rules: Rules) -> int:
-    """The most meals that N seats can have in `rounds` rounds: floor(N/2) * (rounds - 2).
+    """The most meals that N seats can have together; exact.
 
-    At most floor(N/2) seats hold both their forks at once, and nobody before the end of round 2,
-    so nobody eats before round 3: the bound. Seats 0, 2, 4, ... picking up in rounds 1 and 2 and
-    eating from then on reach it.
+    Where eaters keep their forks it is floor(N/2) * (rounds - 2), in either order. Bound: who eats
+    in a round holds both forks until its next turn at least, so at most floor(N/2) seats eat in
+    one round, and nobody eats in its first two turns. Seats 0, 2, 4, ... picking up in rounds 1
+    and 2 and eating from then on reach it.
+
+    With `release_after_eating` in simultaneous order two seats have floor(rounds / 3) meals: both
+    forks are on the table after each, and the next takes two rounds to pick them up. Three seats
+    have floor((rounds - 1) / 2): no two of them eat together, and after a meal both its forks are
+    on the table, of which the next eater needs at least one; it has had the third fork in hand.
+    Anything else is searched.
+
+    Raises
+    ------
+    UsageError
+        With `release_after_eating`, more than two or three seats and too many rounds to search.
     """
-    _check(rules)
-    return (n // 2) * max(0, rounds - 2)
+    timing = timing_of(rules)
+    if not timing.release:
+        return (n // 2) * max(0, rounds - 2)
+    if timing.turns == "simultaneous" and n <= 3:
+        return rounds // 3 if n == 2 else max(0, rounds - 1) // 2
+    if rounds > _EXACT_ROUNDS:
+        raise UsageError(
+            f"the most meals under release_after_eating are known up to {_EXACT_ROUNDS} "
+            f"rounds, not for {rounds}",
+            hint='choose another normaliser than "optimum", or fewer rounds',
+        )
+    plans = seat_plans(rounds, 0, rounds, timing)
+    team = best_ring(n, plans, rounds, timing, [plan.eats.bit_count() for plan in plans])
+    return sum(plan.eats.bit_count() for plan in team or ())
 
 
 @lru_cache(maxsize=256)
@@ -56,7 +77,7 @@ def fewest_rounds(n: int, meals_each: int, rules: Rules) -> int:
     Raises
     ------
     UsageError
-        More than two meals each: the search would take too long.
+        As `schedule`.
     """
     return len(schedule(n, meals_each, rules))
 
@@ -69,56 +90,68 @@ def schedule(n: int, meals_each: int, rules: Rules) -> Schedule:
     -------
     Schedule
         Shape (fewest rounds, N).
+
+    Raises
+    ------
+    UsageError
+        Less than one meal each, or more than can be searched: 3 always can, 4 and 5 sometimes.
     """
-    _check(rules)
-    if not 1 <= meals_each <= _MOST_EXACT_MEALS:
-        raise UsageError(f"the exact search covers 1 or 2 meals each, not {meals_each}")
-    for rounds in range(2 + meals_each, _SEARCH_LIMIT + 1):
-        plans = _plans(rounds, meals_each)
-        walk = _closed_walk(plans, n)
-        if walk is not None:
-            rows = [_actions(plan, rounds) for plan in walk]
-            return tuple(tuple(row[round_] for row in rows) for round_ in range(rounds))
-    raise UsageError(f"no schedule within {_SEARCH_LIMIT} rounds")
+    timing = timing_of(rules)
+    if meals_each < 1:
+        raise UsageError(f"a schedule needs at least 1 meal each, not {meals_each}")
+    rounds = 2 + meals_each
+    while meals_each <= _MOST_MEALS_EACH[timing.release]:
+        if len(seat_plans(rounds, meals_each, meals_each, timing)) > _MOST_PLANS:
+            break
+        made = _shortest(n, meals_each, rounds, timing)
+        if made is not None:
+            return made
+        rounds += 1
+    raise UsageError(
+        f"the search for {meals_each} meals each of {n} seats is too long",
+        hint="ask for fewer meals each; fair_schedule gives a lower bound for any number of rounds",
+    )
 
 
-@lru_cache(maxsize=64)
 def fair_schedule(n: int, rounds: int, rules: Rules) -> Schedule:
-    """A schedule that feeds the worst-fed seat as often as this construction can, then all.
+    """A schedule that feeds the worst-fed seat best; then as many seats as it can; then most meals.
 
-    The exact shortest schedules for one and two meals each are stretched: each meal becomes a
-    row of m meals, forks go from hand to hand in the same order, and every action is taken as
-    early as that order allows. The best stretch that fits is extended by seats that eat on to the
-    end. Exact for up to two meals each (and so for `rounds` below the fewest for three); above
-    that a lower bound on the optimum.
+    Up to 64 seats all three are exact up to 12 rounds, and up to 16 rounds the first is wherever
+    it is below 4. Longer schedules come from a construction (`coordbench.tables.optimum_runs`),
+    and what they reach is a lower bound. At N = 2 and 3 of simultaneous order it is the optimum
+    nevertheless, and at N = 5 an integer program found nothing better at 20, 24 and 30 rounds.
 
     Returns
     -------
     Schedule
         Shape (rounds, N).
     """
-    _check(rules)
-    best = _greedy_pairs(n, rounds)
-    best_key = _key(best, n)
-    for meals_each in range(1, _MOST_EXACT_MEALS + 1):
-        if 2 + meals_each > rounds:
+    return _fair(n, rounds, timing_of(rules))
+
+
+@lru_cache(maxsize=64)
+def _fair(n: int, rounds: int, timing: Timing) -> Schedule:
+    best: Schedule = ()
+    key = (-1, 0, 0)
+    for pattern, least in _patterns(n, rounds, timing):
+        if least and key[0] > least:
             break
-        pattern = _pattern(n, meals_each, rules)
-        for stretch in range(1, rounds):
-            made = _play_out(pattern, n, rounds, stretch)
-            key = _key(made, n)
-            if key > best_key:
-                best, best_key = made, key
-            elif stretch > 1 and not key[0]:
-                break
+        made = play_out(pattern, rounds, timing)
+        if _key(made, n) > key:
+            best, key = made, _key(made, n)
+    if n > _EXACT_SEATS or rounds > _LONGER_ROUNDS:
+        return best
+    while rounds <= _EXACT_ROUNDS or key[0] < _LONGER_MEALS:
+        better = _shortest(n, key[0] + 1, rounds, timing)
+        if better is None:
+            break
+        # The witness stops with the last meal that is asked for; played out, seats may eat on.
+        longer = play_out(order_of(better), rounds, timing)
+        best = max(better, longer, key=lambda made: _key(made, n))
+        key = _key(best, n)
+    if rounds <= _EXACT_ROUNDS:
+        best = _most_in_total(n, rounds, timing, key[0])
     return best
-
-
-def _check(rules: Rules) -> None:
-    if rules.order != "simultaneous" or rules.release_after_eating:
-        raise UsageError(
-            "the optimum is known for simultaneous order without release_after_eating only"
-        )
 
 
 def _key(made: Schedule, n: int) -> tuple[int, int, int]:
@@ -126,264 +159,40 @@ def _key(made: Schedule, n: int) -> tuple[int, int, int]:
     return min(meals), sum(1 for count in meals if count), sum(meals)
 
 
-@lru_cache(maxsize=64)
-def _plans(rounds: int, meals: int) -> tuple[_Plan, ...]:
-    """Every plan of one seat worth trying: each stretch of holding a fork covers a meal, and no
-    other plan occupies a part of the same rounds only.
-    """
-    found: dict[tuple[int, int], int] = {}
-    for plan in _walk_plans(rounds, meals):
-        found.setdefault((plan.left, plan.right), plan.eats)
-    plans = [_Plan(left, right, eats) for (left, right), eats in found.items()]
-    plans.sort(key=lambda plan: (plan.left.bit_count() + plan.right.bit_count(), plan))
-    kept: list[_Plan] = []
-    for plan in plans:
-        if not any(
-            other.left & ~plan.left == 0 and other.right & ~plan.right == 0 for other in kept
-        ):
-            kept.append(plan)
-    return tuple(kept)
+def _patterns(n: int, rounds: int, timing: Timing) -> Iterator[tuple[Pattern, int]]:
+    """Patterns to try, with the meals each that they are made for; 0: nobody knows."""
+    pairs = [[(float(seat % 2), rounds)] for seat in range(n)]
+    if n % 2:
+        pairs[-1] = [(2.0, rounds)]
+    yield pattern_of(pairs), 0
+    # Cut just before and just after a seat begins its arc.
+    cuts = (1e-6, 1 - 1 / n + 1e-6)
+    if timing.release:
+        for gap in (1.0, 1.5, 2.0, 3.0):
+            for cut in cuts:
+                yield arcs(n, 1, gap, cut, laps=rounds), 0
+        return
+    for meals in range((n // 2) * max(0, rounds - 2) // n, 0, -1):
+        for gap in (1.0, 2.0, 3.0):
+            for cut in cuts:
+                yield arcs(n, meals, gap, cut), meals
 
 
-def _walk_plans(rounds: int, meals: int) -> Iterator[_Plan]:
-    """Depth first over the four things a seat can do in a round: wait, turn a fork, eat."""
-    stack = [(0, 0, 0, 0, False, False, False, False)]
-    while stack:
-        t, left, right, eats, has_left, has_right, used_left, used_right = stack.pop()
-        eaten = eats.bit_count()
-        if eaten == meals:
-            # Forks go down one a round: whichever goes last is occupied for one round more.
-            busy = 1 << t if t < rounds else 0
-            yield _Plan(left, right | busy, eats)
-            yield _Plan(left | busy, right, eats)
-            continue
-        if rounds - t < (meals - eaten) + (not has_left) + (not has_right):
-            continue
-        bit = 1 << t
-        keep_left, keep_right = left | bit * has_left, right | bit * has_right
-        stack.append(
-            (t + 1, keep_left, keep_right, eats, has_left, has_right, used_left, used_right)
-        )
-        if has_left and has_right:
-            stack.append((t + 1, keep_left, keep_right, eats | bit, True, True, True, True))
-        if not has_left:
-            stack.append((t + 1, left | bit, keep_right, eats, True, has_right, False, used_right))
-        elif used_left:
-            stack.append((t + 1, left, keep_right, eats, False, has_right, False, used_right))
-        if not has_right:
-            stack.append((t + 1, keep_left, right | bit, eats, has_left, True, used_left, False))
-        elif used_right:
-            stack.append((t + 1, keep_left, right, eats, has_left, False, used_left, False))
-
-
-def _closed_walk(plans: tuple[_Plan, ...], n: int) -> list[_Plan] | None:
-    """Plans for seats 0..n-1 in which all neighbours are compatible, and in no round of which
-    every seat holds exactly one fork: that would be a deadlock, also while forks change hands.
-    """
-    import numpy as np
-
-    if not plans:
+def _shortest(n: int, meals: int, rounds: int, timing: Timing) -> Schedule | None:
+    """Everybody eats `meals` times within `rounds`; None where that cannot be."""
+    if not timing.release and n * meals > (n // 2) * (rounds - 2):
         return None
-    rights = np.array([plan.right for plan in plans])
-    lefts = np.array([plan.left for plan in plans])
-    fits = (rights[:, None] & lefts[None, :]) == 0
-    singles = lefts ^ rights
-    for start in np.flatnonzero(np.diagonal(_power(fits, n))):
-        walk = _walk_from(int(start), fits, singles, n)
-        if walk is not None:
-            return [plans[index] for index in walk]
-    return None
+    team = best_ring(n, seat_plans(rounds, meals, meals, timing), rounds, timing)
+    return None if team is None else _in_rounds(team, rounds, timing)
 
 
-def _walk_from(start: int, fits: Any, singles: Any, n: int) -> list[int] | None:
-    """A closed walk from one plan. Layers map the rounds in which all seats so far hold one fork
-    to the plans that the next seat can then have.
-    """
-    import numpy as np
-
-    groups = {int(value): singles == value for value in np.unique(singles)}
-    first = np.zeros(len(fits), dtype=bool)
-    first[start] = True
-    layers: list[dict[int, Any]] = [{int(singles[start]): first}]
-    for _ in range(n - 1):
-        layer: dict[int, Any] = {}
-        for common, reached in layers[-1].items():
-            following = reached @ fits
-            for single, members in groups.items():
-                chosen = following & members
-                if chosen.any():
-                    key = common & single
-                    layer[key] = chosen | layer[key] if key in layer else chosen
-        layers.append(layer)
-    closing = layers[-1].get(0)
-    if closing is None or not (closing & fits[:, start]).any():
-        return None
-    walk, common = [int(np.flatnonzero(closing & fits[:, start])[0])], 0
-    for layer in reversed(layers[:-1]):
-        after, single = walk[-1], int(singles[walk[-1]])
-        for key, reached in layer.items():
-            before = reached & fits[:, after]
-            if key & single == common and before.any():
-                walk.append(int(np.flatnonzero(before)[0]))
-                common = key
-                break
-    return walk[::-1]
+def _most_in_total(n: int, rounds: int, timing: Timing, least: int) -> Schedule:
+    """Of the teams in which everybody eats `least` times: most seats fed, then most meals."""
+    plans = seat_plans(rounds, least, rounds, timing)
+    meals = [plan.eats.bit_count() for plan in plans]
+    values = [count + n * rounds * (count > 0) for count in meals]
+    return _in_rounds(best_ring(n, plans, rounds, timing, values) or [], rounds, timing)
 
 
-def _power(matrix: Any, exponent: int) -> Any:
-    """Boolean matrix power by squaring."""
-    import numpy as np
-
-    result = np.eye(len(matrix), dtype=np.float32)
-    base = matrix.astype(np.float32)
-    while exponent:
-        if exponent & 1:
-            result = ((result @ base) > 0).astype(np.float32)
-        base = ((base @ base) > 0).astype(np.float32)
-        exponent >>= 1
-    return result > 0
-
-
-def _actions(plan: _Plan, rounds: int) -> list[Action]:
-    """The actions that a plan's masks stand for, round by round."""
-    row = []
-    for t in range(rounds):
-        bit, before = 1 << t, (1 << t) >> 1
-        had_left, has_left = bool(plan.left & before), bool(plan.left & bit)
-        had_right, has_right = bool(plan.right & before), bool(plan.right & bit)
-        if plan.eats & bit:
-            row.append(Action.EAT)
-        elif has_left != had_left:
-            row.append(Action.PICK_UP_LEFT if has_left else Action.PUT_DOWN_LEFT)
-        elif has_right != had_right:
-            row.append(Action.PICK_UP_RIGHT if has_right else Action.PUT_DOWN_RIGHT)
-        else:
-            row.append(Action.THINK)
-    return row
-
-
-class _Pattern(NamedTuple):
-    """Who does what in which order, without times.
-
-    Attributes
-    ----------
-    scripts : tuple of tuple of Action
-        Each seat's actions without waits; a row of meals is one `eat`.
-    holders : tuple of tuple of int
-        Seats in the order in which they hold each fork.
-    """
-
-    scripts: tuple[tuple[Action, ...], ...]
-    holders: tuple[tuple[int, ...], ...]
-
-
-@lru_cache(maxsize=64)
-def _pattern(n: int, meals_each: int, rules: Rules) -> _Pattern:
-    scripts: list[list[Action]] = [[] for _ in range(n)]
-    holders: list[list[int]] = [[] for _ in range(n)]
-    for row in schedule(n, meals_each, rules):
-        for seat, action in enumerate(row):
-            if action is Action.THINK:
-                continue
-            if action is Action.EAT and scripts[seat][-1] is Action.EAT:
-                continue
-            scripts[seat].append(action)
-            if action is Action.PICK_UP_LEFT:
-                holders[seat].append(seat)
-            elif action is Action.PICK_UP_RIGHT:
-                holders[(seat + 1) % n].append(seat)
-    for script in scripts:
-        # The shortest schedule stops with the last meal; put-downs that it had no time for.
-        for up, down in (
-            (Action.PICK_UP_LEFT, Action.PUT_DOWN_LEFT),
-            (Action.PICK_UP_RIGHT, Action.PUT_DOWN_RIGHT),
-        ):
-            if script.count(up) > script.count(down):
-                script.append(down)
-    return _Pattern(tuple(map(tuple, scripts)), tuple(map(tuple, holders)))
-
-
-def _play_out(pattern: _Pattern, n: int, rounds: int, stretch: int) -> Schedule:
-    """Play a pattern as early as its order allows, each meal `stretch` times, to the last round."""
-    position = [0] * n
-    eaten = [0] * n
-    turn_of_fork = [0] * n
-    holder = [ON_TABLE] * n
-    made: list[tuple[Action, ...]] = []
-    for _ in range(rounds):
-        row = [Action.THINK] * n
-        freed = [False] * n
-        for seat, script in enumerate(pattern.scripts):
-            if position[seat] < len(script) and script[position[seat]] in _PUT_DOWNS:
-                action = script[position[seat]]
-                if not _is_wanted(pattern, turn_of_fork, seat, n) and _may_eat(
-                    script, position[seat], holder, seat, n
-                ):
-                    row[seat] = Action.EAT
-                    continue
-                fork = seat if action is Action.PUT_DOWN_LEFT else (seat + 1) % n
-                freed[fork] = True
-                row[seat] = action
-        for fork in range(n):
-            if freed[fork]:
-                holder[fork] = ON_TABLE
-                turn_of_fork[fork] += 1
-        for seat, script in enumerate(pattern.scripts):
-            if position[seat] >= len(script) or row[seat] is not Action.THINK:
-                continue
-            action = script[position[seat]]
-            if action is Action.EAT:
-                row[seat] = action
-            elif action not in _PUT_DOWNS:
-                fork = seat if action is Action.PICK_UP_LEFT else (seat + 1) % n
-                order = pattern.holders[fork]
-                mine = turn_of_fork[fork] < len(order) and order[turn_of_fork[fork]] == seat
-                if mine and holder[fork] == ON_TABLE:
-                    holder[fork] = seat
-                    row[seat] = action
-                    if is_deadlock(tuple(holder)):
-                        holder[fork] = ON_TABLE
-                        row[seat] = Action.THINK
-        for seat, script in enumerate(pattern.scripts):
-            if row[seat] is Action.THINK or position[seat] >= len(script):
-                continue
-            if script[position[seat]] is Action.EAT:
-                eaten[seat] += 1
-                if eaten[seat] % stretch:
-                    continue
-            elif row[seat] is Action.EAT:
-                continue
-            position[seat] += 1
-        made.append(tuple(row))
-    return tuple(made)
-
-
-_PUT_DOWNS = (Action.PUT_DOWN_LEFT, Action.PUT_DOWN_RIGHT)
-
-
-def _is_wanted(pattern: _Pattern, turn_of_fork: list[int], seat: int, n: int) -> bool:
-    """Whether anybody is to hold one of the seat's forks after it."""
-    return any(
-        turn_of_fork[fork] + 1 < len(pattern.holders[fork]) for fork in (seat, (seat + 1) % n)
-    )
-
-
-def _may_eat(
-    script: tuple[Action, ...], position: int, holder: list[int], seat: int, n: int
-) -> bool:
-    """Whether the seat still holds both forks: nothing was put down since its last meal."""
-    both = holder[seat] == seat == holder[(seat + 1) % n]
-    return both and script[position - 1] is Action.EAT
-
-
-def _greedy_pairs(n: int, rounds: int) -> Schedule:
-    """Every other seat picks up and eats to the end: the most meals, and the fallback."""
-    made = []
-    for round_ in range(rounds):
-        row = [Action.THINK] * n
-        for seat in range(0, n - 1, 2):
-            row[seat] = (
-                (Action.PICK_UP_LEFT, Action.PICK_UP_RIGHT)[round_] if round_ < 2 else Action.EAT
-            )
-        made.append(tuple(row))
-    return tuple(made)
+def _in_rounds(team: Sequence[Plan], rounds: int, timing: Timing) -> Schedule:
+    return tuple(zip(*(actions_of(plan, rounds, timing) for plan in team), strict=True))

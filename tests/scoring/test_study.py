@@ -32,12 +32,12 @@ def test_known_values(policy: str, expected: float) -> None:
 
 
 def test_a_value_by_hand() -> None:
-    # Three seats ate once in five rounds: 1 + 0.5 * 3/25 - 0.3 * (0.6 * 0.4) - 0.1 * idle.
+    # Meals 3, 1, 1, 0, 0 in five rounds: 1 + 0.5 * 5/25 - 0.3 * (11/5 - 1) - 0.1 * idle.
     episode = scripted_episode("optimal", 5, Rules(rounds=5))
-    assert sorted(episode.meals) == [0, 0, 1, 1, 1]
+    assert sorted(episode.meals) == [0, 0, 1, 1, 3]
     idle = episode.think_turns / 25
-    assert total(episode) == pytest.approx(1 + 0.06 - 0.072 - 0.1 * idle)
-    assert total(episode, idle=0.0) == pytest.approx(0.988)
+    assert total(episode) == pytest.approx(1 + 0.1 - 0.36 - 0.1 * idle)
+    assert total(episode, idle=0.0) == pytest.approx(0.74)
 
 
 def test_options_change_one_term_each() -> None:

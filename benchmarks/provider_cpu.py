@@ -112,19 +112,26 @@ def bare_cpu(url: str, flight: int) -> float:
 
 def play(url: str, flight: int, agent: str, episodes: int) -> tuple[float, int]:
     """CPU seconds of `coordbench run`, from plan to report, and the decisions made."""
-    name = f"openai/test,base_url={url}/v1,concurrency={flight}"
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["run", "dining_philosophers", "--model", name, "--agent", agent]
-        arguments += ["--n", str(N), "--rounds", str(ROUNDS), "--episodes", str(episodes)]
-        arguments += ["--out", folder, "--no-preflight", "--yes"]
-        said = io.StringIO()
         began = time.process_time()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            cli.main(args=arguments, prog_name="coordbench", standalone_mode=False)
+        run = play_at(url, flight, agent, episodes, Path(folder), n=N, rounds=ROUNDS)
         cpu = time.process_time() - began
-        run = StoredRun.open(next(Path(folder).iterdir()))
         cells = [cell.id for cell in run.manifest.cells]
         return cpu, sum(e.decisions for cell in cells for e in run.episodes(cell))
+
+
+def play_at(
+    url: str, flight: int, agent: str, episodes: int, folder: Path, *, n: int, rounds: int
+) -> StoredRun:
+    """What `coordbench run` stores of a model at `url`."""
+    name = f"openai/test,base_url={url}/v1,concurrency={flight}"
+    arguments = ["run", "dining_philosophers", "--model", name, "--agent", agent]
+    arguments += ["--n", str(n), "--rounds", str(rounds), "--episodes", str(episodes)]
+    arguments += ["--out", str(folder), "--no-preflight", "--yes"]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        cli.main(args=arguments, prog_name="coordbench", standalone_mode=False)
+    return StoredRun.open(next(folder.iterdir()))
 
 
 def coordbench_cpu(url: str, flight: int, agent: str) -> float:

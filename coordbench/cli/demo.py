@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from coordbench.data.errors import CoordbenchError
-from coordbench.data.spec import Sampling, TaskSpec, Team
+from coordbench.data.spec import Prompt, Sampling, TaskSpec, Team
 from coordbench.plugins import Registry
 
 __all__ = ["demo_spec"]
@@ -16,6 +16,7 @@ __all__ = ["demo_spec"]
 _SCRIPT_EPISODES = 30
 _LOCAL_EPISODES = 2
 _LOCAL_MAX_TOKENS = 32
+_LOCAL_MEMORY = 1
 
 
 def demo_spec(spec: TaskSpec, registry: Registry, *, small: bool) -> TaskSpec:
@@ -40,16 +41,20 @@ def demo_spec(spec: TaskSpec, registry: Registry, *, small: bool) -> TaskSpec:
         )
         for name in local
     )
-    sampling = spec.sampling
+    sampling, prompt = spec.sampling, spec.prompt
     if teams:
+        # Without a GPU most time goes to reading the prompt, which grows with the rounds shown.
+        prompt = msgspec.structs.replace(prompt, memory=min(prompt.memory, _LOCAL_MEMORY))
         # A small model that misses the format rambles to the cap in every turn.
         sampling = msgspec.structs.replace(sampling, max_tokens=_LOCAL_MAX_TOKENS)
     assert isinstance(sampling, Sampling)
+    assert isinstance(prompt, Prompt)
     return msgspec.structs.replace(
         spec,
         models=tuple(scripted),
         teams=teams,
         sampling=sampling,
+        prompt=prompt,
         episodes=_SCRIPT_EPISODES if small else spec.episodes,
     )
 

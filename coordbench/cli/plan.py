@@ -16,6 +16,7 @@ from coordbench.data.errors import CoordbenchError
 from coordbench.data.plan import Plan
 from coordbench.engine.plan import estimate_cell, make_plan
 from coordbench.engine.prices import priced
+from coordbench.report.text import counted
 
 __all__ = ["command", "print_plan"]
 
@@ -92,7 +93,7 @@ def print_plan(plan: Plan, infos: Mapping[str, ModelInfo], console: Console) -> 
             _money(estimate.cost),
         )
     table.add_row(
-        f"{len(plan.cells)} cells",
+        counted(len(plan.cells), "cell"),
         "",
         "",
         f"{sum(cell.episodes for cell in plan.cells):,}",

@@ -10,7 +10,7 @@ import msgspec
 
 from coordbench.api.reporting import CellSummary, Estimate, RunView
 
-__all__ = ["COLUMNS", "Column", "footnotes", "marks", "plain", "rules_lines", "title"]
+__all__ = ["COLUMNS", "Column", "counted", "footnotes", "marks", "plain", "rules_lines", "title"]
 
 _NONE = "-"
 _DO_NOTHING = ("script/silent", "script/idle", "script/busy-idle")
@@ -39,10 +39,16 @@ def plain(text: str) -> str:
 def title(run: RunView) -> str:
     """One line that says what this is a report of."""
     spec = run.spec
+    scored = sum(cell.n_scored for cell in run.cells)
     return (
-        f"{plain(spec.name)}: {len(run.cells)} cells, "
-        f"{sum(cell.n_scored for cell in run.cells):,} episodes scored, seed {spec.seed}"
+        f"{plain(spec.name)}: {counted(len(run.cells), 'cell')}, "
+        f"{counted(scored, 'episode')} scored, seed {spec.seed}"
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def marks(cell: CellSummary) -> str:
@@ -182,7 +188,9 @@ def rules_lines(run: RunView) -> list[tuple[str, str]]:
     lines = [("task", f"{spec.name} ({spec.source})" if spec.source else spec.name)]
     parts = ("rules", "communication", "sampling", "reading", "limits")
     lines += [(name, _fields(getattr(spec, name))) for name in parts]
-    lines.append(("memory", f"{spec.prompt.memory} rounds; tool names: {spec.prompt.tool_names}"))
+    lines.append(
+        ("memory", f"rounds shown: {spec.prompt.memory}; tool names: {spec.prompt.tool_names}")
+    )
     agents = ", ".join(dict.fromkeys(cell.agent for cell in run.cells))
     lines += [("agents", agents), ("rewards", ", ".join(spec.rewards)), ("primary", spec.primary)]
     lines += [

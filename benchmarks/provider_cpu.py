@@ -128,10 +128,15 @@ def play_at(
     arguments = ["run", "dining_philosophers", "--model", name, "--agent", agent]
     arguments += ["--n", str(n), "--rounds", str(rounds), "--episodes", str(episodes)]
     arguments += ["--out", str(folder), "--no-preflight", "--yes"]
+    quiet_run(arguments)
+    return StoredRun.open(next(folder.iterdir()))
+
+
+def quiet_run(arguments: list[str]) -> None:
+    """Run the command line in this process; what it says is thrown away."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         cli.main(args=arguments, prog_name="coordbench", standalone_mode=False)
-    return StoredRun.open(next(folder.iterdir()))
 
 
 def coordbench_cpu(url: str, flight: int, agent: str) -> float:

@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 
 from coordbench.agents.direct import build_direct
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.langgraph import build_langgraph
+from coordbench.agents.options import LangGraphOptions
 from coordbench.api import (
     Agent,
     CallContext,

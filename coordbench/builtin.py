@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.options import LangGraphOptions
 from coordbench.api.agents import Agent
 from coordbench.api.executors import Executor
 from coordbench.api.hookspecs import hookimpl
@@ -62,7 +62,7 @@ def coordbench_agents() -> list[Offer[Agent]]:
         Offer(
             "langgraph",
             "each philosopher is a LangGraph agent with its own messages and memory",
-            build=build_langgraph,
+            build=_later("coordbench.agents.langgraph", "build_langgraph"),
             options=LangGraphOptions,
             requires=("langgraph",),
         ),

@@ -16,27 +16,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, TypedDict
 
-import msgspec
-
+from coordbench.agents.options import LangGraphOptions
 from coordbench.agents.turns import agent_failure, ask, failed_turn, turn_from
 from coordbench.api.agents import Agent, ModelResult, SeatView, Turn
 from coordbench.api.models import AssistantMessage, ChatMessage
 from coordbench.data.errors import UsageError
 
-__all__ = ["LangGraphOptions", "SeatState", "TableState", "build_langgraph"]
-
-
-class LangGraphOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the agent.
-
-    Attributes
-    ----------
-    trace : bool
-        Let LangSmith trace the graph where its environment variables ask for it. Off, they
-        have no effect: a run sends nothing anywhere but to its models.
-    """
-
-    trace: bool = False
+__all__ = ["SeatState", "TableState", "build_langgraph"]
 
 
 def _merged(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:

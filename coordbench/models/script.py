@@ -16,7 +16,6 @@ from coordbench.data.errors import UnknownNameError
 from coordbench.data.events import Usage
 from coordbench.data.suggest import nearest
 from coordbench.tables.draws import mix64
-from coordbench.tables.optimum import fair_schedule
 
 __all__ = ["POLICIES", "Policy", "build_script", "check_script"]
 
@@ -96,6 +95,8 @@ def polite_backoff(view: Observation, seed: int) -> Action | None:
 
 def optimal(view: Observation, seed: int) -> Action | None:
     """The seat's part in the fair schedule of a perfect team."""
+    from coordbench.tables.optimum import fair_schedule
+
     return fair_schedule(view.n, view.rules.rounds, view.rules)[view.round - 1][view.seat]
 
 

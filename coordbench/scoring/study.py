@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from coordbench.data.episode import Episode
-from coordbench.tables.optimum import most_meals
 
 __all__ = ["Idle", "StudyOptions", "StudyReward", "build_study", "idle_share", "throughput"]
 
@@ -90,6 +89,8 @@ def throughput(episode: Episode, per: Normaliser) -> float:
     elif per == "seats":
         most = episode.n
     else:
+        from coordbench.tables.optimum import most_meals
+
         most = most_meals(episode.n, rounds, episode.rules)
     return episode.total_meals / most if most else 0.0
 

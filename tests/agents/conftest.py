@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from coordbench.agents.direct import build_direct
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.langgraph import build_langgraph
+from coordbench.agents.options import LangGraphOptions
 from coordbench.api import Agent, NoOptions
 
 AGENTS: dict[str, Callable[[], Agent]] = {

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support.views import Behaviour, Model, answered, reply_with, view_of
 
 from coordbench.agents.direct import build_direct
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.langgraph import build_langgraph
+from coordbench.agents.options import LangGraphOptions
 from coordbench.api import (
     Action,
     Agent,

@@ -18,7 +18,8 @@ from typing import Any, TypedDict
 import pytest
 from support.views import Model, answered, reply_with, view_of
 
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.langgraph import build_langgraph
+from coordbench.agents.options import LangGraphOptions
 from coordbench.api import (
     Action,
     CallRecord,
@@ -189,7 +190,8 @@ async def test_the_graph_shows_philosophers_that_ask_and_are_read() -> None:
 PLAY = """
 import asyncio, sys
 from support.views import Model, answered, reply_with, view_of
-from coordbench.agents.langgraph import LangGraphOptions, build_langgraph
+from coordbench.agents.langgraph import build_langgraph
+from coordbench.agents.options import LangGraphOptions
 
 async def eats(request):
     return answered(reply_with("eat"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from coordbench.api import ModelProvider, Offer, hookimpl
 from coordbench_llamacpp.options import LlamaCppOptions
-from coordbench_llamacpp.weights import check_target
 
 __all__: list[str] = []
 
@@ -19,11 +18,17 @@ def coordbench_models() -> list[Offer[ModelProvider]]:
             build=_build,
             options=LlamaCppOptions,
             requires=("xllamacpp", "httpx"),
-            check=check_target,
+            check=_check,
             traits=frozenset({"local", "bundled", "target"}),
             examples=("llamacpp/smollm2", "llamacpp/smollm2,tools=constrained"),
         )
     ]
+
+
+def _check(target: str, options: LlamaCppOptions) -> None:
+    from coordbench_llamacpp.weights import check_target
+
+    check_target(target, options)
 
 
 def _build(target: str, options: LlamaCppOptions) -> ModelProvider:

@@ -1,0 +1,1 @@
+"""Models behind litellm for coordbench. Hooks are in `coordbench_litellm.plugin`."""

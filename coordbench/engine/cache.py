@@ -46,16 +46,20 @@ class ReplyCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        opened: sqlite3.Connection | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute(
+            opened = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+            opened.execute("PRAGMA journal_mode=WAL")
+            opened.execute("PRAGMA synchronous=NORMAL")
+            opened.execute(
                 "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply BLOB NOT NULL)"
                 " WITHOUT ROWID"
             )
+            self._db = opened
         except (OSError, sqlite3.Error) as error:
+            if opened is not None:
+                opened.close()
             raise UsageError(
                 f"cannot use {path} as a reply cache: {error}",
                 hint="name another file: --cache-file FILE",

@@ -18,6 +18,8 @@ import msgspec
 
 __all__ = ["StubRequest", "StubResponse", "StubServer"]
 
+_WAIT_S = 0.02
+_LONGEST_WAITS = 1500
 _READ_LIMIT = 1 << 20
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
 
@@ -44,6 +46,8 @@ class StubResponse(msgspec.Struct, frozen=True, kw_only=True):
         Bytes go out as they are; anything else as JSON.
     delay_s : float
         Before the first byte.
+    together : int
+        Answer once so many calls have been in flight at once, or after half a minute.
     fault : str
         `reset`: close the connection without an answer. `cut`: send half of the body and close.
         `hang`: never answer.
@@ -53,6 +57,7 @@ class StubResponse(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: Any = b""
     delay_s: float = 0.0
+    together: int = 0
     fault: Literal["", "reset", "cut", "hang"] = ""
 
 
@@ -163,6 +168,10 @@ class StubServer:
     async def _respond(self, response: StubResponse, writer: asyncio.StreamWriter) -> bool:
         if response.delay_s:
             await asyncio.sleep(response.delay_s)
+        waited = 0
+        while self.most_in_flight < response.together and waited < _LONGEST_WAITS:
+            waited += 1
+            await asyncio.sleep(_WAIT_S)
         if response.fault == "hang":
             assert self._stop is not None
             await self._stop.wait()

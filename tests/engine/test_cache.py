@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -37,22 +38,29 @@ def think(request: ModelRequest, number: int) -> ModelReply:
     return msgspec.structs.replace(call_of(request, "think"), text=f"answer {number}")
 
 
-def caller_of(model: FakeModel, path: Path, name: str = "fake") -> Caller:
-    return Caller(
-        model,
-        Limiter(8),
-        Budget(BudgetLimits(calls=100)),
-        Limits(tries=1),
-        name=name,
-        cache=ReplyCache(path),
-    )
+MakeCaller = Callable[..., Caller]
 
 
-async def test_the_same_call_is_made_once_also_by_another_process(tmp_path: Path) -> None:
+@pytest.fixture
+def caller_of(tmp_path: Path) -> Iterator[MakeCaller]:
+    """Makes callers that share one file, each with a connection of its own."""
+    opened: list[ReplyCache] = []
+
+    def make(model: FakeModel, name: str = "fake") -> Caller:
+        opened.append(ReplyCache(tmp_path / "c"))
+        budget = Budget(BudgetLimits(calls=100))
+        return Caller(model, Limiter(8), budget, Limits(tries=1), name=name, cache=opened[-1])
+
+    yield make
+    for cache in opened:
+        cache.close()
+
+
+async def test_the_same_call_is_made_once_also_by_another_process(caller_of: MakeCaller) -> None:
     model = FakeModel(think)
-    first = await caller_of(model, tmp_path / "c").call(REQUEST, {})
+    first = await caller_of(model).call(REQUEST, {})
     blobs: dict[str, bytes] = {}
-    caller = caller_of(model, tmp_path / "c")
+    caller = caller_of(model)
     again = await caller.call(REQUEST, blobs)
     assert model.calls == 1
     assert again.reply == first.reply
@@ -73,24 +81,26 @@ async def test_the_same_call_is_made_once_also_by_another_process(tmp_path: Path
         {"tools": REQUEST.tools[:3]},
     ],
 )
-async def test_another_call_is_another_call(tmp_path: Path, change: dict[str, object]) -> None:
+async def test_another_call_is_another_call(
+    caller_of: MakeCaller, change: dict[str, object]
+) -> None:
     model = FakeModel(think)
-    caller = caller_of(model, tmp_path / "c")
+    caller = caller_of(model)
     await caller.call(REQUEST, {})
     await caller.call(msgspec.structs.replace(REQUEST, **change), {})
     assert model.calls == 2
 
 
-async def test_another_model_or_setting_is_another_call(tmp_path: Path) -> None:
+async def test_another_model_or_setting_is_another_call(caller_of: MakeCaller) -> None:
     model = FakeModel(think)
-    await caller_of(model, tmp_path / "c").call(REQUEST, {})
-    await caller_of(model, tmp_path / "c", "fake,temperature=0").call(REQUEST, {})
+    await caller_of(model).call(REQUEST, {})
+    await caller_of(model, "fake,temperature=0").call(REQUEST, {})
     assert model.calls == 2
 
 
-async def test_failures_are_not_cached(tmp_path: Path) -> None:
+async def test_failures_are_not_cached(caller_of: MakeCaller) -> None:
     model = FakeModel(failing("server_error", 1, think))
-    caller = caller_of(model, tmp_path / "c")
+    caller = caller_of(model)
     assert (await caller.call(REQUEST, {})).failure is not None
     assert (await caller.call(REQUEST, {})).failure is None
 

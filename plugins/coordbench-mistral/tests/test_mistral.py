@@ -210,7 +210,7 @@ async def test_an_injected_client_is_used_and_left_open() -> None:
 
 
 async def test_hundreds_of_calls_share_the_pool() -> None:
-    with StubServer(lambda _: StubResponse(body=chat_call("eat"), delay_s=0.05)) as server:
+    with StubServer(lambda _: StubResponse(body=chat_call("eat"), together=200)) as server:
         model = model_at(server.url, concurrency=200)
         replies = await asyncio.gather(*(model.complete(make_request()) for _ in range(200)))
         await model.aclose()

@@ -230,7 +230,7 @@ class TestClient:
         assert reply.calls[0].name == "eat"
 
     async def test_hundreds_of_calls_share_the_pool(self) -> None:
-        with StubServer(lambda _: StubResponse(body=chat_call("eat"), delay_s=0.05)) as server:
+        with StubServer(lambda _: StubResponse(body=chat_call("eat"), together=300)) as server:
             model = model_at(server.url, concurrency=300)
             replies = await asyncio.gather(*(model.complete(make_request()) for _ in range(300)))
             await model.aclose()

@@ -1,4 +1,4 @@
-"""CPU per call of the Anthropic and Google plugins, beside their SDKs alone.
+"""CPU per call of the Anthropic, Google and litellm plugins, beside their SDKs alone.
 
 A server in another process answers every call after 200 ms. The SDK's bare loop only sends the
 prompts and looks at the calls that come back; coordbench plays whole episodes of N = 5 and ten
@@ -30,6 +30,7 @@ from coordbench.cli import cli
 from coordbench.data.decode import load_task
 from coordbench.engine.prompts import render_messages, tools_for
 from coordbench.store import StoredRun
+from coordbench.testing.chat_bodies import chat_call
 from coordbench.testing.stub_server import StubRequest, StubResponse, StubServer
 
 LATENCY_S = 0.2
@@ -39,6 +40,8 @@ WAVES = 10  # calls = WAVES x calls in flight, but at least MIN_CALLS
 MIN_CALLS = 2000
 AIM_FLIGHT = 200
 AIMS = {"direct": 0.5, "langgraph": 1.0}  # of the bare loop
+# What litellm itself does to a call is what it is for: there is no cheaper way in.
+AIMS_LITELLM = {"direct": 1.1, "langgraph": 1.2}
 FLAT = 1.3  # the dearest of FLIGHTS over the cheapest
 HERE = Path(__file__).resolve()
 
@@ -79,10 +82,15 @@ GOOGLE_BODY = {
 
 def serve() -> None:
     """The server's process."""
-    bodies = {True: json.dumps(GOOGLE_BODY).encode(), False: json.dumps(ANTHROPIC_BODY).encode()}
+    bodies = {
+        "generateContent": json.dumps(GOOGLE_BODY).encode(),
+        "completions": json.dumps(chat_call("think")).encode(),
+        "messages": json.dumps(ANTHROPIC_BODY).encode(),
+    }
 
     def answer(request: StubRequest) -> StubResponse:
-        return StubResponse(body=bodies["generateContent" in request.path], delay_s=LATENCY_S)
+        body = next(body for word, body in bodies.items() if word in request.path)
+        return StubResponse(body=body, delay_s=LATENCY_S)
 
     with StubServer(answer, keep=1) as server:
         print(server.url, flush=True)
@@ -168,7 +176,38 @@ async def bare_google(url: str) -> Any:
         await client.aio.aclose()
 
 
-BARE: dict[str, Callable[[str], Any]] = {"anthropic": bare_anthropic, "google": bare_google}
+@contextlib.asynccontextmanager
+async def bare_litellm(url: str) -> Any:
+    """A call of `acompletion`, with what the plugin sends."""
+    from coordbench.api.chatwire import messages_to_chat, tools_to_chat
+    from coordbench_litellm.model import import_litellm
+
+    litellm, asked = import_litellm(), request()
+    arguments: dict[str, Any] = {
+        "model": "openai/test",
+        "messages": messages_to_chat(asked.messages),
+        "tools": tools_to_chat(asked.tools),
+        "temperature": asked.sampling.temperature,
+        "top_p": asked.sampling.top_p,
+        "max_tokens": asked.sampling.max_tokens,
+        "seed": 7,
+        "api_base": f"{url}/v1",
+        "api_key": "none",
+    }
+
+    async def call() -> None:
+        reply = await litellm.acompletion(**arguments)
+        assert reply.choices[0].message.tool_calls
+
+    yield call
+
+
+BARE: dict[str, Callable[[str], Any]] = {
+    "anthropic": bare_anthropic,
+    "google": bare_google,
+    "litellm": bare_litellm,
+}
+PATHS = {"litellm": ("litellm/openai/test", "/v1")}
 
 
 def calls_for(flight: int) -> int:
@@ -202,7 +241,8 @@ def bare_cpu(provider: str, url: str, flight: int) -> float:
 
 def coordbench_cpu(provider: str, url: str, flight: int, agent: str) -> float:
     """CPU seconds per call of `coordbench run`, from plan to report."""
-    name = f"{provider}/test,base_url={url},concurrency={flight}"
+    target, path = PATHS.get(provider, (f"{provider}/test", ""))
+    name = f"{target},base_url={url}{path},concurrency={flight}"
 
     def play(episodes: int) -> tuple[float, int]:
         with tempfile.TemporaryDirectory() as folder:
@@ -255,7 +295,8 @@ def compare(provider: str, url: str) -> int:
         print(f"  {name:<32}{cells}", flush=True)
     missed = 0
     bare = found["bare"][AIM_FLIGHT]
-    for agent, aim in AIMS.items():
+    aims = AIMS_LITELLM if provider == "litellm" else AIMS
+    for agent, aim in aims.items():
         ours = found[agent]
         for what, ratio, limit in (
             (f"{agent} / bare, {AIM_FLIGHT} in flight", ours[AIM_FLIGHT] / bare, aim),

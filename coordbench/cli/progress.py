@@ -71,7 +71,7 @@ class RunProgress:
         self.rewards = {cell.id: RunningMean() for cell in plan.cells}
         self.reward = reward
         self.windows = windows
-        self.calls = 0
+        self.calls = self.cached = 0
         self.tokens = 0
         self.retries = 0
         self._begun = time.monotonic()
@@ -114,6 +114,7 @@ class RunProgress:
     def called(self, info: ModelInfo, record: CallRecord, failure: FailureRecord | None) -> None:
         """A call ended."""
         self.calls += 1
+        self.cached += record.cached
         self._slow_calls += not info.instant
         self.retries += len(record.failures)
         usage = record.usage
@@ -179,6 +180,8 @@ class RunProgress:
 
     def _totals(self) -> str:
         parts = [f"{self.calls:,} calls"]
+        if self.cached:
+            parts[0] += f" ({self.cached:,} from the cache)"
         if self.tokens:
             parts.append(f"{self.tokens:,} tokens")
         if self.retries:

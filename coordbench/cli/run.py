@@ -271,6 +271,6 @@ def _finish(path: Path, outcome: RunOutcome, registry: Registry) -> int:
         click.echo(f"  continue with: coordbench run --resume {path}", err=True)
     if outcome.reason == "interrupt":
         return ExitCode.INTERRUPTED
-    if not scored:
+    if not scored or outcome.status == "stopped":
         return ExitCode.INFRASTRUCTURE
     return ExitCode.OK

@@ -115,7 +115,9 @@ class Limits(_Part, frozen=True, kw_only=True):
     """A cell with a larger share of failed episodes takes part in no comparison."""
     timeout_s: Annotated[float, msgspec.Meta(gt=0.0)] = 120.0
     tries: Positive = 5
+    """How often a call is tried. A busy server's refusals end it only after `max_wait_s` too."""
     max_wait_s: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
+    """The longest single wait, and how long a call waits in all for a server that is busy."""
 
 
 class Team(_Part, frozen=True, kw_only=True):

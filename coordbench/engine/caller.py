@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import Callable
@@ -135,8 +136,8 @@ class Caller:
         reply: ModelReply | None = None
         failure: FailureRecord | None = None
         answered_in = 0.0
-        for attempt in range(1, self.limits.tries + 1):
-            held = self.budget.reserve(self.info, chars, request.sampling.max_tokens)
+        for attempt in itertools.count(1):
+            held = await self.budget.reserve(self.info, chars, request.sampling.max_tokens)
             if isinstance(held, str):
                 failure = FailureRecord(kind="stopped", message=held, scope="run")
                 break
@@ -175,7 +176,7 @@ class Caller:
             else:
                 self.limiter.answered()
             failure = redact_failure(problem.record())
-            wait = self._wait(problem, attempt)
+            wait = self._wait(problem, attempt, waited)
             if wait is None:
                 break
             failures.append(failure)
@@ -223,15 +224,24 @@ class Caller:
             self.on_call(self.info, record, None)
         return ModelResult(record=record, reply=reply)
 
-    def _wait(self, problem: ModelError, attempt: int) -> float | None:
-        """Seconds to wait before the next try; None where there is none."""
-        if not problem.retry or attempt >= self.limits.tries:
+    def _wait(self, problem: ModelError, attempt: int, waited: float) -> float | None:
+        """Seconds to wait before the next try; None where there is none.
+
+        A busy server has refused the call, not failed it: such a call is given up only once the
+        tries are used up and it has also waited `max_wait_s` in all.
+        """
+        limits = self.limits
+        last = attempt >= limits.tries
+        patient = problem.kind in _BUSY and waited < limits.max_wait_s
+        if not problem.retry or (last and not patient):
             return None
-        backoff = min(self.limits.max_wait_s, 0.5 * 2.0**attempt) * random.uniform(0.5, 1.0)
+        backoff = min(limits.max_wait_s, 0.5 * 2.0 ** min(attempt, 30)) * random.uniform(0.5, 1.0)
         if problem.wait_s is None:
             return backoff
-        if problem.wait_s > self.limits.max_wait_s:
+        if problem.wait_s > limits.max_wait_s:
             return None
+        if last:
+            return max(problem.wait_s, backoff)
         return problem.wait_s + random.uniform(0.0, 0.1) * backoff
 
     def _note(self, reply: ModelReply) -> None:

@@ -49,7 +49,12 @@ def price_of(provider: str, model: str) -> Price | None:
 
 
 def priced(info: ModelInfo) -> ModelInfo:
-    """The info with a price filled in where the model is paid and its name gave none."""
+    """The info with a price filled in where the model is paid and its name gave none.
+
+    A price given by the name makes a model paid wherever it is: a proxy on this machine may bill.
+    """
+    if info.price_in or info.price_out:
+        return msgspec.structs.replace(info, paid=True)
     if not info.paid or (info.price_in is not None and info.price_out is not None):
         return info
     found = price_of(info.provider, info.model)

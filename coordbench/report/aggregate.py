@@ -284,6 +284,11 @@ def _notes(cell: Cell, tally: _Tally, status: str, error_share: float) -> list[s
             f"tool-call markup stood in the text of {hinted / tally.decisions:.0%} of replies: "
             "the server's tool parser may be off or wrong"
         )
+    if tally.cached_calls:
+        notes.append(
+            f"{tally.cached_calls:,} of {tally.calls:,} calls were answered from the reply cache: "
+            "in the tokens, not in the cost"
+        )
     return notes
 
 

@@ -148,7 +148,7 @@ def test_resuming_with_other_settings_is_refused(whole: Path) -> None:
 def test_a_budget_stops_the_run_and_resume_goes_on(tmp_path: Path) -> None:
     small = ("run", "--model", "script/idle", "--n", "5", "--episodes", "4", "--rounds", "5")
     done = coordbench(*small, "--max-calls", "60", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 6, done.stderr
     assert "--max-calls 60" in done.stderr
     assert "--resume" in done.stderr
     run = only_run(tmp_path)
@@ -183,7 +183,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
 
 def test_two_processes_cannot_write_to_one_run(tmp_path: Path) -> None:
     small = ("run", "--model", "script/idle", "--n", "5", "--episodes", "2", "--max-calls", "60")
-    assert coordbench(*small, cwd=tmp_path).returncode == 0
+    assert coordbench(*small, cwd=tmp_path).returncode == 6
     run = only_run(tmp_path)
     holder = subprocess.Popen(
         [

@@ -71,11 +71,26 @@ async def test_a_call_that_cannot_succeed_later_is_made_once(kind: str) -> None:
 
 
 async def test_tries_are_limited() -> None:
-    model = FakeModel(failing("overloaded", 99, think, retry=True, wait_s=0.0))
+    model = FakeModel(failing("server_error", 99, think, retry=True, wait_s=0.0))
     result = await caller_of(model, tries=3).call(REQUEST, {})
     assert result.failure is not None
-    assert result.failure.kind == "overloaded"
+    assert result.failure.kind == "server_error"
     assert model.calls == 3
+
+
+async def test_a_busy_server_is_waited_for_beyond_the_tries() -> None:
+    model = FakeModel(failing("rate_limit", 7, think, retry=True, wait_s=0.001))
+    result = await caller_of(model, tries=7, max_wait_s=0.5).call(REQUEST, {})
+    assert result.failure is None
+    assert result.record.tries == 8
+
+
+async def test_a_server_that_stays_busy_is_given_up_after_the_longest_wait() -> None:
+    model = FakeModel(failing("overloaded", 999, think, retry=True, wait_s=0.0))
+    result = await caller_of(model, tries=3, max_wait_s=0.1).call(REQUEST, {})
+    assert result.failure is not None
+    assert result.failure.kind == "overloaded"
+    assert 3 < model.calls < 10
 
 
 async def test_the_providers_own_wait_is_respected() -> None:
@@ -125,6 +140,14 @@ async def test_max_tokens_counts_what_calls_in_flight_may_still_use() -> None:
     await asyncio.gather(*(caller.call(REQUEST, {}) for _ in range(10)))
     assert 0 < caller.budget.tokens <= 800
     assert model.calls < 10
+
+
+async def test_calls_in_flight_hold_a_budget_up_but_do_not_end_it() -> None:
+    model = FakeModel(think, delay_s=0.005)
+    caller = caller_of(model, BudgetLimits(tokens=3000))
+    await asyncio.gather(*(caller.call(REQUEST, {}) for _ in range(100)))
+    # Each call sets about 365 tokens aside and uses 110; eight set aside are not yet eight used.
+    assert 3000 - 365 - 110 < caller.budget.tokens <= 3000
 
 
 async def test_max_cost_stops_before_it_is_exceeded() -> None:

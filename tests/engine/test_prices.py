@@ -59,6 +59,13 @@ def test_a_local_model_is_free() -> None:
     assert call_cost(info(paid=False), Usage()) == 0.0
 
 
+def test_a_server_on_this_machine_costs_what_the_user_says() -> None:
+    proxy = priced(info(paid=False, price_in=100.0, price_out=1000.0))
+    assert proxy.paid
+    assert call_cost(proxy, USAGE) == pytest.approx(0.13)
+    assert not priced(info(paid=False, price_in=0.0, price_out=0.0)).paid
+
+
 def test_litellms_map_is_read_without_importing_litellm() -> None:
     if importlib.util.find_spec("litellm") is None:
         pytest.skip("litellm is not installed")

@@ -319,6 +319,9 @@ class TestNames:
         monkeypatch.delenv("AI21_API_KEY", raising=False)
         with pytest.raises(UsageError, match="AI21_API_KEY is not set"):
             LitellmModel("ai21/jamba", LitellmOptions(), api_key=None)
+        monkeypatch.setenv("AI21_API_KEY", "")
+        with pytest.raises(UsageError, match="AI21_API_KEY is not set"):
+            LitellmModel("ai21/jamba", LitellmOptions(), api_key=None)
 
     def test_a_name_without_a_provider_is_no_name(self) -> None:
         (offer,) = coordbench_models()

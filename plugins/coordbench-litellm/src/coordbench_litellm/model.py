@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -184,7 +186,8 @@ class LitellmModel:
                 hint="write litellm/<provider>/<model>; litellm's documentation lists them",
             ) from None
         if key is None and not found_key:
-            missing = self._litellm.validate_environment(target).get("missing_keys") or []
+            with _empty_keys_unset():
+                missing = self._litellm.validate_environment(target).get("missing_keys") or []
             # Other credentials, of clouds, may also be in files.
             if missing and all(name.endswith("_API_KEY") for name in missing):
                 raise UsageError(
@@ -251,3 +254,15 @@ def _encodable(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         decoded: list[dict[str, Any]] = json.loads(text)
         return decoded
     return messages
+
+
+@contextmanager
+def _empty_keys_unset() -> Iterator[None]:
+    """litellm takes a variable that is set to nothing for a key."""
+    empty = [name for name, value in os.environ.items() if name.endswith("_API_KEY") and not value]
+    for name in empty:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(dict.fromkeys(empty, ""))

@@ -258,7 +258,7 @@ def _encodable(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @contextmanager
 def _empty_keys_unset() -> Iterator[None]:
-    """litellm takes a variable that is set to nothing for a key."""
+    """Litellm takes a variable that is set to nothing for a key."""
     empty = [name for name, value in os.environ.items() if name.endswith("_API_KEY") and not value]
     for name in empty:
         del os.environ[name]
